@@ -212,7 +212,7 @@ test.each([
   expect(report?.[name]).toEqual({ bytes: 4 * MIB, framing, intact: true })
 })
 
-test('the browser sends a tunnel’s cookies to that tunnel only, even when the server sets them for the domain', () => {
+test('a server’s cookie reaches its own tunnel only, even when the server sets it for the whole domain', () => {
   // The server's cookies are HttpOnly, so that the page cannot read them.
   expect(report?.cookies).toEqual(['from_page=1', expect.stringMatching(/^(?=.*__Host-own=1)(?=.*wide=1)(?=.*from_page=1)/)])
   expect(seenOf('/neighbour', tunnels.answering).map(({ headers }) => headers.cookie)).toEqual(['from_page=1'])

@@ -98,8 +98,8 @@ test('the Date of the edge’s responses follows the wall clock', async () => {
 })
 
 test('a whole edge keeps an idle connection when the wall clock changes', async () => {
-  await using home = await openMeshFixture()
-  await using edge = await startMeshEdge(home, 'edge-a')
+  await using fixture = await openMeshFixture()
+  await using edge = await startMeshEdge(fixture, 'edge-a')
   const visitor = rawVisitor(edge.ports.http, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\n')
   await visitor.sees('404 Not Found')
   const ticks = vi.spyOn(Http1Connection.prototype, 'tick')

@@ -22,9 +22,9 @@ import { freePort } from '../support/free-port.ts'
 const soon = { timeout: 15_000, interval: 20 }
 const UNKNOWN = 'f'.repeat(16)
 const secretKey = { namespace: SYSTEM_NAMESPACE, name: unknownHostsSecret(ENDPOINT) }
-const home = await openMeshFixture()
-const kubeconfig = join(home.directory, 'kubeconfig')
-const api = await serveStore(home.store, kubeconfig)
+const fixture = await openMeshFixture()
+const kubeconfig = join(fixture.directory, 'kubeconfig')
+const api = await serveStore(fixture.store, kubeconfig)
 let edge: EdgeProcess
 beforeAll(async () => {
   edge = await start()
@@ -32,31 +32,36 @@ beforeAll(async () => {
 afterAll(async () => {
   await edge[Symbol.asyncDispose]()
   await api[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
 const start = async (before?: EdgeProcess) =>
-  startEdgeProcess(home, { name: 'edge', kubeconfig, metricsPort: await freePort(), ...(before && { dataDir: before.dataDir }) })
+  startEdgeProcess(fixture, {
+    name: 'edge',
+    kubeconfig,
+    metricsPort: await freePort(),
+    ...(before && { dataDir: before.dataDir }),
+  })
 
 /** Writes the Secret and then the endpoint's status, as the operator does. @returns the certificate, PEM */
 async function keepCertificate(): Promise<string> {
-  const { certificate, key } = await issueCertificate({ ca: home.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
+  const { certificate, key } = await issueCertificate({ ca: fixture.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
   const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
-  if (await home.store.get(Secret, secretKey)) await home.store.mergePatch(Secret, secretKey, { data })
+  if (await fixture.store.get(Secret, secretKey)) await fixture.store.mergePatch(Secret, secretKey, { data })
   else {
     const metadata = { ...secretKey, labels: { [labels.endpoint]: ENDPOINT } }
-    await home.store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
+    await fixture.store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
   }
   const strangersCertificate = { notBefore: new Date().toISOString(), notAfter: new Date().toISOString() }
-  await home.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
+  await fixture.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
   return certificate
 }
 
-const ask = ({ ports }: EdgeProcess, hostname = UNKNOWN) => visit({ port: ports.https, hostname, ca: home.ca.certificate })
+const ask = ({ ports }: EdgeProcess, hostname = UNKNOWN) => visit({ port: ports.https, hostname, ca: fixture.ca.certificate })
 
 /** Returns the certificate that the edge serves for a hostname. */
 async function shown({ ports }: EdgeProcess, hostname = UNKNOWN) {
-  const socket = connect({ port: ports.https, servername: `${hostname}.${DOMAIN}`, ca: home.ca.certificate })
+  const socket = connect({ port: ports.https, servername: `${hostname}.${DOMAIN}`, ca: fixture.ca.certificate })
   await once(socket, 'secureConnect')
   const { serialNumber, subjectaltname } = socket.getPeerCertificate()
   socket.destroy()
@@ -70,13 +75,13 @@ test('an edge rejects handshakes of unknown hosts until their certificate exists
 })
 
 test('an HTTP/2 connection for an unknown host gets 404, and 421 for the host of a tunnel', async () => {
-  const { hostname } = await home.tunnel((await makeKey(home)).publicKey)
+  const { hostname } = await fixture.tunnel((await makeKey(fixture)).publicKey)
   const session = connectHttp2(`https://${UNKNOWN}.${DOMAIN}:${String(edge.ports.https)}`, {
-    ...{ host: '127.0.0.1', ca: home.ca.certificate },
+    ...{ host: '127.0.0.1', ca: fixture.ca.certificate },
     createConnection: () =>
       connect({
         ...{ host: '127.0.0.1', port: edge.ports.https, servername: `${UNKNOWN}.${DOMAIN}` },
-        ...{ ca: home.ca.certificate, ALPNProtocols: ['h2'] },
+        ...{ ca: fixture.ca.certificate, ALPNProtocols: ['h2'] },
       }),
   })
   onTestFinished(() => session.destroy())
@@ -102,12 +107,12 @@ test('an edge waits for a tunnel’s own certificate instead of serving the one 
   const [hostname, key] = ['a'.repeat(16), { namespace: 'acme--prod', name: 'late' }]
   const name = `tunnel-${hostname}-certificate`
   const { certificate, key: privateKey } = await issueCertificate({
-    ca: home.ca,
+    ca: fixture.ca,
     names: [`${hostname}.${DOMAIN}`],
     now: new Date(),
   })
-  await home.store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
-  await home.store.patchStatus(Tunnel, key, {
+  await fixture.store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+  await fixture.store.patchStatus(Tunnel, key, {
     ...{ hostname, endpointRef: { name: ENDPOINT } },
     certificate: { status: 'valid', obtainedAt: new Date().toISOString() },
   })
@@ -115,7 +120,7 @@ test('an edge waits for a tunnel’s own certificate instead of serving the one 
   await vi.waitFor(() => expect(api.secretReads()).toContain(name), soon)
   const handshake = shown(edge, hostname)
   await vi.waitFor(() => expect(api.secretReads().filter((read) => read === name).length).toBeGreaterThan(3), soon)
-  await home.store.create(Secret, {
+  await fixture.store.create(Secret, {
     metadata: { namespace: SYSTEM_NAMESPACE, name, labels: { [labels.endpoint]: ENDPOINT } },
     type: 'kubernetes.io/tls',
     data: encodeSecret({ 'tls.crt': certificate, 'tls.key': privateKey }),
@@ -126,7 +131,7 @@ test('an edge waits for a tunnel’s own certificate instead of serving the one 
 test('an edge that starts without the API still serves the certificate for unknown hosts', async () => {
   const certificate = await keepCertificate()
   const kept = join(edge.dataDir, 'snapshot')
-  const { strangersCertificate } = (await home.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
+  const { strangersCertificate } = (await fixture.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
   await vi.waitFor(async () => {
     const text = await readFile(kept, 'utf8')
     expect(text).toContain(strangersCertificate?.notBefore)

@@ -52,8 +52,8 @@ async function run() {
   const start = performance.now()
   await scaleOperator(cluster, 1)
   const readyMs = performance.now() - start
-  await using home = await installationIn(cluster)
-  const { metricsUrls } = home.installation
+  await using deployment = await installationIn(cluster)
+  const { metricsUrls } = deployment.installation
   await until('all instances are settled', () => areSettled(metricsUrls, CLAIMED, INSTANCES), SELDOM)
   const settledMs = performance.now() - start
   await delay(REST_MS)

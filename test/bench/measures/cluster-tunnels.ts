@@ -54,8 +54,8 @@ async function run() {
 
   const start = performance.now()
   await scaleOperator(cluster, 1)
-  await using home = await installationIn(cluster)
-  const { metricsUrls } = home.installation
+  await using deployment = await installationIn(cluster)
+  const { metricsUrls } = deployment.installation
   await until('all tunnels are settled', () => areSettled(metricsUrls, ASSIGNED, TUNNELS), SELDOM)
   const settledMs = performance.now() - start
   const some = hosts.filter((_, index) => index % (TUNNELS / 50) === 0)

@@ -41,10 +41,10 @@ async function wire(port: number) {
   }
 }
 
-async function home() {
+async function fixture() {
   const opened = await openMeshFixture()
   onTestFinished(() => opened[Symbol.asyncDispose]())
-  return { home: opened, key: await makeKey(opened) }
+  return { fixture: opened, key: await makeKey(opened) }
 }
 
 async function edgeOf(...args: Parameters<typeof startMeshEdge>): Promise<MeshEdge> {
@@ -79,7 +79,7 @@ const linked = (edge: MeshEdge, links: number) =>
 
 describe('an edge that stops responding', () => {
   test('is removed with its sessions and channels, and its client serves at once at another edge', async () => {
-    const { home: here, key } = await home()
+    const { fixture: here, key } = await fixture()
     const lines: Awaited<ReturnType<typeof wire>>[] = []
     // Either edge may open the connection.
     const wired = {
@@ -117,7 +117,7 @@ describe('an edge that stops responding', () => {
 })
 
 test('three edges connect in pairs, and an edge that joins later learns all sessions', async () => {
-  const { home: here, key } = await home()
+  const { fixture: here, key } = await fixture()
   const first = await edgeOf(here, 'edge-a')
   const second = await edgeOf(here, 'edge-b')
   const { hostname } = await here.tunnel(key.publicKey)
@@ -133,7 +133,7 @@ test('three edges connect in pairs, and an edge that joins later learns all sess
 })
 
 test('an edge that restarts while peers list its old address learns all sessions before it has joined', async () => {
-  const { home: here, key } = await home()
+  const { fixture: here, key } = await fixture()
   const first = await edgeOf(here, 'edge-a')
   const { hostname } = await here.tunnel(key.publicKey)
   const client = await connectClient(here, { sshPort: first.ports.ssh, hostname, key, target: await backend() })
@@ -150,7 +150,7 @@ test('an edge that restarts while peers list its old address learns all sessions
 })
 
 test('a tunnel whose keys are removed ends its sessions, and every edge forgets them', async () => {
-  const { home: here, key } = await home()
+  const { fixture: here, key } = await fixture()
   const left = await edgeOf(here, 'edge-a')
   const right = await edgeOf(here, 'edge-b')
   const { hostname, name } = await here.tunnel(key.publicKey)
@@ -164,10 +164,10 @@ test('a tunnel whose keys are removed ends its sessions, and every edge forgets 
 
 describe('the mesh certificate', () => {
   test('is renewed without a restart, and new mesh connections use the new one', async () => {
-    const { home: here } = await home()
+    const { fixture: here } = await fixture()
     const left = await edgeOf(here, 'edge-a')
     await here.renewMeshCertificate()
-    await left.look()
+    await left.reload()
     const right = await edgeOf(here, 'edge-b')
     await linked(right, 1)
     await linked(left, 1)
@@ -175,23 +175,26 @@ describe('the mesh certificate', () => {
     expect(serialNumber).toBe((await certificateOf(right.ports.mesh, here.meshFiles)).serialNumber)
   })
 
-  test.each(['none', 'another authority’s'])('%s: the edge closes the connection without sending data', async (which) => {
-    const { home: here } = await home()
-    const edge = await edgeOf(here, 'edge-a')
-    const ca = await createCa(new Date())
-    const own = await issueCertificate({ ca, names: ['edge-b'], now: new Date(), usage: 'peer' })
-    const socket = connectTls({
-      ...{ host: '127.0.0.1', port: edge.ports.mesh, rejectUnauthorized: false },
-      ...(which !== 'none' && { cert: own.certificate, key: own.key }),
-    })
-    let heard = 0
-    socket.on('data', (data: Buffer) => (heard += data.length)).on('error', () => socket.destroy())
-    await closed(socket)
-    expect(heard).toBe(0)
-  })
+  test.each(['none', 'another authority’s'])(
+    'of a peer is %s: the edge closes the connection without sending data',
+    async (which) => {
+      const { fixture: here } = await fixture()
+      const edge = await edgeOf(here, 'edge-a')
+      const ca = await createCa(new Date())
+      const own = await issueCertificate({ ca, names: ['edge-b'], now: new Date(), usage: 'peer' })
+      const socket = connectTls({
+        ...{ host: '127.0.0.1', port: edge.ports.mesh, rejectUnauthorized: false },
+        ...(which !== 'none' && { cert: own.certificate, key: own.key }),
+      })
+      let heard = 0
+      socket.on('data', (data: Buffer) => (heard += data.length)).on('error', () => socket.destroy())
+      await closed(socket)
+      expect(heard).toBe(0)
+    },
+  )
 
-  test('of a peer does not keep a connection open without the mesh protocol', async () => {
-    const { home: here } = await home()
+  test('alone does not keep a connection open: the peer must use the mesh protocol', async () => {
+    const { fixture: here } = await fixture()
     const edge = await edgeOf(here, 'edge-a', quick)
     const hello = Buffer.from([1, 0, 0, 2, 0, 0, 0, 0, 0x7b, 0x7d])
     for (const said of [Buffer.alloc(0), hello, Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.alloc(64, 0xff)]) {
@@ -219,10 +222,10 @@ async function certificateOf(port: number, files: string) {
 }
 
 test('an edge rejects unreadable certificate files at its start, and ignores them later', async () => {
-  const { home: here } = await home()
+  const { fixture: here } = await fixture()
   const edge = await edgeOf(here, 'edge-a')
   await writeFile(join(here.meshFiles, 'tls.key'), 'no key')
-  await edge.look()
+  await edge.reload()
   const empty = await mkdtemp(join(here.directory, 'empty-'))
   await expect(startMeshEdge({ ...here, meshFiles: empty }, 'edge-b')).rejects.toMatchObject({ code: 'files_unreadable' })
 })

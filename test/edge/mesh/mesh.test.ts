@@ -10,15 +10,15 @@ import { DOMAIN, openMeshFixture, startMeshEdge } from '../../support/edge/mesh-
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
-const home = await openMeshFixture()
-const key = await makeKey(home)
-const left = await startMeshEdge(home, 'edge-a')
-const right = await startMeshEdge(home, 'edge-b')
+const fixture = await openMeshFixture()
+const key = await makeKey(fixture)
+const left = await startMeshEdge(fixture, 'edge-a')
+const right = await startMeshEdge(fixture, 'edge-b')
 
 afterAll(async () => {
   await left[Symbol.asyncDispose]()
   await right[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
 /** Starts a web server on this machine. @returns its port */
@@ -39,13 +39,13 @@ const says =
 
 /** Creates a tunnel with a client at the edge. Resolves when the tunnel responds through that edge. */
 async function served(target: number, edge = left) {
-  const { hostname } = await home.tunnel(key.publicKey)
+  const { hostname } = await fixture.tunnel(key.publicKey)
   const client = await join(hostname, target, edge)
   return { hostname, client }
 }
 
 async function join(hostname: string, target: number, edge = left) {
-  const client = await connectClient(home, { sshPort: edge.ports.ssh, hostname, key, target })
+  const client = await connectClient(fixture, { sshPort: edge.ports.ssh, hostname, key, target })
   onTestFinished(() => client[Symbol.asyncDispose]())
   await vi.waitFor(async () => expect(await visit({ port: edge.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
   return client
@@ -56,7 +56,7 @@ describe('a visitor of one edge', () => {
     const { hostname } = await served(await backend(says('hello')))
     const { ports } = right
     expect(await visit({ port: ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
-    expect(await visit({ port: ports.https, hostname, ca: home.ca.certificate })).toMatchObject({ status: 200, body: 'hello' })
+    expect(await visit({ port: ports.https, hostname, ca: fixture.ca.certificate })).toMatchObject({ status: 200, body: 'hello' })
   })
 
   test('downloads and uploads 16 MiB at the same time without loss', async () => {
@@ -119,8 +119,8 @@ describe('a visitor of one edge', () => {
     })
     await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void echo.close())
-    const { hostname: other } = await home.tunnel(key.publicKey)
-    const client = await connectClient(home, {
+    const { hostname: other } = await fixture.tunnel(key.publicKey)
+    const client = await connectClient(fixture, {
       ...{ sshPort: left.ports.ssh, hostname: other, key, target: (echo.address() as AddressInfo).port },
     })
     onTestFinished(() => client[Symbol.asyncDispose]())
@@ -145,7 +145,7 @@ describe('a visitor of one edge', () => {
   test('resumes its TLS session at another edge', async () => {
     const { hostname } = await served(await backend(says('hello')))
     const servername = `${hostname}.${DOMAIN}`
-    const about = { host: '127.0.0.1', servername, ca: home.ca.certificate, ALPNProtocols: ['http/1.1'] }
+    const about = { host: '127.0.0.1', servername, ca: fixture.ca.certificate, ALPNProtocols: ['http/1.1'] }
     const first = connectTls({ ...about, port: left.ports.https })
     const [session] = (await once(first, 'session')) as [Buffer]
     first.destroy()
@@ -156,8 +156,8 @@ describe('a visitor of one edge', () => {
   })
 
   test('gets 502 when the client’s target refuses connections', async () => {
-    const { hostname } = await home.tunnel(key.publicKey)
-    const client = await connectClient(home, { sshPort: left.ports.ssh, hostname, key, target: 9 })
+    const { hostname } = await fixture.tunnel(key.publicKey)
+    const client = await connectClient(fixture, { sshPort: left.ports.ssh, hostname, key, target: 9 })
     onTestFinished(() => client[Symbol.asyncDispose]())
     await vi.waitFor(
       async () =>
@@ -176,7 +176,7 @@ describe('a visitor of one edge', () => {
 test('all edges prefer a client that reconnects at another edge, and its unresponsive former session ends', async () => {
   const { hostname, client } = await served(await backend(says('first')), left)
   client.freeze()
-  const anew = await connectClient(home, {
+  const anew = await connectClient(fixture, {
     ...{ sshPort: right.ports.ssh, hostname, key, target: await backend(says('second')) },
   })
   onTestFinished(() => anew[Symbol.asyncDispose]())
@@ -211,7 +211,7 @@ test.each([
   { setting: 'an ingress list', change: { ingressIPWhitelist: ['192.0.2.0/24'] } },
   { setting: 'httpsOnly', change: { httpsOnly: true } },
 ])('an open upgrade between two edges ends when $setting no longer allows it', async ({ change }) => {
-  const { hostname, name } = await home.tunnel(key.publicKey)
+  const { hostname, name } = await fixture.tunnel(key.publicKey)
   const target = createServer().on('upgrade', (_asked, socket) => {
     socket.on('error', () => socket.destroy())
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n')
@@ -219,7 +219,7 @@ test.each([
   })
   await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void target.close())
-  const client = await connectClient(home, {
+  const client = await connectClient(fixture, {
     ...{ sshPort: left.ports.ssh, hostname, key, target: (target.address() as AddressInfo).port },
   })
   onTestFinished(() => client[Symbol.asyncDispose]())
@@ -232,7 +232,7 @@ test.each([
   const closed = new Promise((resolve) => socket.on('error', () => undefined).on('close', resolve))
   socket.write('ping')
   expect(String((await once(socket, 'data'))[0])).toBe('ping')
-  await home.store.mergePatch(Tunnel, { namespace: 'acme--prod', name }, { spec: { config: change } })
+  await fixture.store.mergePatch(Tunnel, { namespace: 'acme--prod', name }, { spec: { config: change } })
   await closed
 })
 
@@ -242,7 +242,7 @@ test.each([
 ])('a newer client $where whose target is down fails no request at any edge', async ({ bad }) => {
   const { hostname } = await served(await backend(says('hello')), left)
   const port = await freePort()
-  const newer = await connectClient(home, { sshPort: bad.ports.ssh, hostname, key, target: port })
+  const newer = await connectClient(fixture, { sshPort: bad.ports.ssh, hostname, key, target: port })
   onTestFinished(() => newer[Symbol.asyncDispose]())
   // OpenSSH reports each refused channel, so that the count shows visits that reached this client.
   const refusals = () => newer.said().split('failed').length - 1

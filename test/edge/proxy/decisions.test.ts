@@ -232,7 +232,7 @@ describe('the journal records invalid requests that name their tunnel:', () => {
     })
   })
 
-  test('but none with two hosts or without a host', async () => {
+  test('but not requests with two hosts or without a host', async () => {
     const before = edge.records.length
     for (const fields of [`${plain}Host: other\r\n`, '']) {
       expect(await answered(edge.httpPort, `GET / HTTP/1.1\r\n${fields}\r\n`)).toContain('HTTP/1.1 400 ')

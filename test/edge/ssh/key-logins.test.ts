@@ -28,15 +28,15 @@ function tunnels(publicKey: string, ...configs: readonly object[]): readonly str
 const SEVERAL = 'Mooring: several tunnels list this key.'
 const FORWARD = ['-N', '-R', '80:127.0.0.1:9']
 
-describe('a login by key with any user name', () => {
-  test.each(['any-name', 'root', 'tunnel'])('(%s) opens the only tunnel that lists the key', async (user) => {
+describe('a login by key', () => {
+  test.each(['any-name', 'root', 'tunnel'])('as user %s opens the tunnel when only one lists the key', async (user) => {
     const { name, publicKey } = newKey()
     const [hostname = ''] = tunnels(publicKey, {})
     edge.ssh({ user, key: name, args: FORWARD })
     expect(await edge.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ hostname, login: { authMethod: 'key' } })
   })
 
-  test('opens no tunnel when several list the key, and shows those that it could open', async () => {
+  test('with any user opens no tunnel when several list the key, and shows those that it could open', async () => {
     const { name, publicKey } = newKey()
     const [one = '', two = '', denied = ''] = tunnels(publicKey, {}, {}, { sshIPWhitelist: ['203.0.113.1'] })
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -48,7 +48,7 @@ describe('a login by key with any user name', () => {
     expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
   })
 
-  test('shows at most ten of many tunnels', async () => {
+  test('with any user shows at most ten of many tunnels', async () => {
     const { name, publicKey } = newKey()
     const hostnames = tunnels(publicKey, ...Array.from({ length: 30 }, () => ({})))
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -62,7 +62,7 @@ describe('a login by key with any user name', () => {
     ['of a tunnel that accepts passwords only', [{ authMode: 'token' }]],
     ['of a tunnel that rejects the address', [{ sshIPWhitelist: ['203.0.113.1'] }]],
     ['of two tunnels that reject the address', [{ sshIPWhitelist: ['203.0.113.1'] }, { sshIPWhitelist: ['203.0.113.1'] }]],
-  ])('is rejected without a hint for a key %s', async (_which, configs) => {
+  ])('with any user is rejected without a hint for a key %s', async (_which, configs) => {
     const { name, publicKey } = newKey()
     tunnels(publicKey, ...configs)
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -74,7 +74,7 @@ describe('a login by key with any user name', () => {
   test.each([
     ['hostname', () => freshHostname()],
     ['host', () => `${freshHostname()}.tunnel.localhost`],
-  ])('that is the %s of an unknown tunnel opens no other tunnel', async (_form, userOf) => {
+  ])('and the %s of an unknown tunnel as user opens no other tunnel', async (_form, userOf) => {
     const { name, publicKey } = newKey()
     tunnels(publicKey, {})
     const client = edge.ssh({ user: userOf(), key: name, args: FORWARD })
@@ -82,7 +82,7 @@ describe('a login by key with any user name', () => {
     expect(client.output.stderr).toContain('Mooring: this login is not accepted.')
   })
 
-  test('follows changes of the tunnels', async () => {
+  test('with any user follows changes of the tunnels', async () => {
     const { name, publicKey } = newKey()
     const [one = '', two = ''] = tunnels(publicKey, {}, {})
     edge.routes.set(one, { authorizedKeys: [] })

@@ -109,8 +109,8 @@ function logIn(username: string, password: string, bind = ''): Promise<string | 
 const recordsOf = ({ uid }: Served) => records.filter(({ tunnel }) => tunnel === uid)
 const REFUSED = 'All configured authentication methods failed'
 
-describe('a password whose hash is also a password of another tenant’s tunnel', () => {
-  test('opens the tunnel of the user name, and no tunnel with another user name', async () => {
+describe('a password whose hash another tenant knows', () => {
+  test('and that both tenants use opens the tunnel of the user name, and none with another user name', async () => {
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn('anyone', secret)).toBe(theirs.uid)
@@ -121,14 +121,14 @@ describe('a password whose hash is also a password of another tenant’s tunnel'
     expect(await logIn('anyone', secret)).toBe(REFUSED)
   })
 
-  test('does not open the tunnel of another user name', async () => {
+  test('does not open a tunnel that does not have it', async () => {
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn(mine.hostname, secret)).toBe(REFUSED)
     await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'no_credential' }]), soon)
   })
 
-  test('opens its tunnel with any user name when both passwords belong to that tunnel', async () => {
+  test('and that exists twice for one tunnel opens it with any user name', async () => {
     const mine = await makeTunnel(ACME)
     const secret = await makePassword(mine)
     await makePassword(mine, { secret })
