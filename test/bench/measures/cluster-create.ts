@@ -74,12 +74,12 @@ function findingsOf(what: keyof typeof LIMITS, samples: readonly Sample[]): read
   const { median, mad, p99 } = summary(times)
   const writes = samples.flatMap((each) => each.writes ?? [])
   return [
-    finding(`${what}, p10: with nothing in the way`, { value: quantile(times, 0.1), unit: 'ms' }),
+    finding(`${what}, p10`, { value: quantile(times, 0.1), unit: 'ms' }),
     finding(`${what}, p50`, { value: median, unit: 'ms', spread: `MAD ${mad.toFixed(1)}` }, LIMITS[what].p50),
     finding(`${what}, p99`, { value: p99, unit: 'ms' }, LIMITS[what].p99),
     writes.length === 0
       ? { what: `${what}: sequential writes`, result: 'not measured: the cluster does not show its audit log' }
-      : finding(`${what}: sequential writes, the most`, { value: Math.max(...writes), unit: '', digits: 0 }, 3),
+      : finding(`${what}: sequential writes, maximum`, { value: Math.max(...writes), unit: '', digits: 0 }, 3),
   ]
 }
 

@@ -18,11 +18,16 @@ async function watched(log: AuditLog | undefined): Promise<() => Promise<readonl
   return async () => {
     if (!log || !mark) return [{ what: 'writes', result: 'not measured: the cluster does not show its audit log' }]
     const writes = (await log.writesSince(mark)).filter(({ user }) => user.startsWith(OURS))
-    const others = writes.filter(({ resource }) => resource !== 'leases')
-    if (others.length > 0) console.error(`bench: ${others.map(({ verb, resource }) => `${verb} ${resource}`).join(', ')}`)
+    const otherWrites = writes.filter(({ resource }) => resource !== 'leases')
+    if (otherWrites.length > 0)
+      console.error(`bench: ${otherWrites.map(({ verb, resource }) => `${verb} ${resource}`).join(', ')}`)
     return [
-      finding(`writes to etcd in ${WATCHED_MS / 1e3} s, but for the Lease`, { value: others.length, unit: '', digits: 0 }, 0),
-      finding(`writes of the Lease in ${WATCHED_MS / 1e3} s`, { value: writes.length - others.length, unit: '', digits: 0 }),
+      finding(
+        `writes to etcd in ${WATCHED_MS / 1e3} s, without the Lease`,
+        { value: otherWrites.length, unit: '', digits: 0 },
+        0,
+      ),
+      finding(`writes of the Lease in ${WATCHED_MS / 1e3} s`, { value: writes.length - otherWrites.length, unit: '', digits: 0 }),
     ]
   }
 }
@@ -44,9 +49,9 @@ async function run() {
   const used = COMPONENTS.flatMap((component, index) => {
     const pods = after[index] ?? []
     return [
-      finding(`${component}, memory of a pod (RSS), the most`, { value: mostMemory(pods), unit: 'MB', digits: 0 }, 150),
+      finding(`${component}, memory of a pod (RSS), maximum`, { value: mostMemory(pods), unit: 'MB', digits: 0 }, 150),
       finding(
-        `${component}, processor time of a pod, the most`,
+        `${component}, processor time of a pod, maximum`,
         { value: Math.max(...pods.map(percent)), unit: '%', digits: 2 },
         1,
       ),

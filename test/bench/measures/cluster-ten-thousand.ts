@@ -68,7 +68,7 @@ async function run() {
       { value: mostMemory(await podUsage(cluster.clients, 'operator')), unit: 'MB', digits: 0 },
       300,
     ),
-    finding('apiserver, memory of a pod (RSS), the most', {
+    finding('apiserver, memory of a pod (RSS), maximum', {
       value: mostMemory(await podUsage(cluster.clients, 'apiserver')),
       unit: 'MB',
       digits: 0,

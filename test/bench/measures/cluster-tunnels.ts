@@ -74,13 +74,13 @@ async function run() {
   const memory = (value: number) => ({ value, unit: 'MB', digits: 0 })
   return [
     finding('start of the pod to edges that have all certificates', seconds(servedMs)),
-    finding('edge, memory of a pod (RSS), the most', memory(mostMemory(await usage('edge'))), 300),
+    finding('edge, memory of a pod (RSS), maximum', memory(mostMemory(await usage('edge'))), 300),
     finding('operator, processor time while nothing changes', { value: Math.max(...used), unit: '%', digits: 2 }, 1),
     finding('operator: start of the pod to settled', seconds(settledMs), 30),
     finding('change of a tunnel to in force at both edges, p50', { value: changes.median, unit: 'ms' }, 1_000),
     finding('change of a tunnel to in force at both edges, p99', { value: changes.p99, unit: 'ms' }),
     finding('operator, memory (RSS)', memory(mostMemory(await usage('operator')))),
-    finding('apiserver, memory of a pod (RSS), the most', memory(mostMemory(await usage('apiserver')))),
+    finding('apiserver, memory of a pod (RSS), maximum', memory(mostMemory(await usage('apiserver')))),
   ]
 }
 

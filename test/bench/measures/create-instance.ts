@@ -74,7 +74,7 @@ async function run() {
   const [posts, hands] = [samples.map((sample) => sample.post), samples.map((sample) => sample.hand)]
   const [mine, theirs, compared] = [summary(posts), summary(hands), ratio(posts, hands, BLOCK)]
   return [
-    finding('POST, p10: with nothing in the way', { value: quantile(posts, 0.1), unit: 'ms' }),
+    finding('POST, p10', { value: quantile(posts, 0.1), unit: 'ms' }),
     finding('POST, p50', { value: mine.median, unit: 'ms', spread: `MAD ${mine.mad.toFixed(1)}` }, 15),
     finding('POST, p99', { value: mine.p99, unit: 'ms' }, 60),
     finding('CREATE ROLE + CREATE DATABASE by hand, p50', {

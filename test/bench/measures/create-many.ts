@@ -32,7 +32,7 @@ async function run() {
 
   const { median, p99, mad } = summary(times)
   return [
-    finding('answers other than 201', { value: refusals.length, unit: '', digits: 0 }, 0),
+    finding('responses other than 201', { value: refusals.length, unit: '', digits: 0 }, 0),
     finding('POST, p99', { value: p99 / 1_000, unit: 's', digits: 2 }, 2),
     finding('POST, p50', { value: median / 1_000, unit: 's', digits: 2, spread: `MAD ${(mad / 1_000).toFixed(2)}` }),
     finding('instances a second', { value: INSTANCES / (total / 1_000), unit: '' }),

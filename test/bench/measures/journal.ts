@@ -35,13 +35,13 @@ async function keepWhileServing(server: JournalServer): Promise<readonly Finding
   const microseconds = (used.user + used.system) / given
   return [
     {
-      what: `records kept, of ${RATE} given a second`,
+      what: `records kept, of ${RATE} sent a second`,
       result: `${perSecond.toFixed(0)} /s`,
       target: `≥ ${RATE * 0.9} /s`,
       holds: perSecond >= RATE * 0.9,
     },
     finding('records dropped', { value: spool.dropped(), unit: '', digits: 0 }, 0),
-    finding('processor time of the thread that serves, for each', { value: microseconds, unit: 'µs' }),
+    finding('processor time of the serving thread for each record', { value: microseconds, unit: 'µs' }),
   ]
 }
 

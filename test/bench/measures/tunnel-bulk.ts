@@ -25,7 +25,7 @@ async function download(side: Side): Promise<number> {
     url,
   ]
   const [seconds = 0, bytes = 0] = (await run('curl', args)).stdout.split(' ').map(Number)
-  if (bytes !== LARGE_BYTES) throw new Error(`${side.name} gave ${bytes} bytes of ${LARGE_BYTES}`)
+  if (bytes !== LARGE_BYTES) throw new Error(`${side.name} sent ${bytes} of ${LARGE_BYTES} bytes`)
   return bytes / MIB / seconds
 }
 

@@ -35,7 +35,7 @@ async function run() {
   const each = (bytes: number) => ({ value: bytes / made / KB, unit: 'KB' })
   return [
     finding('memory of an idle tunnel (resident)', each(after.rss - before.rss), 40),
-    finding('of it objects and buffers', each(after.heap + after.buffers - before.heap - before.buffers)),
+    finding('of that, objects and buffers', each(after.heap + after.buffers - before.heap - before.buffers)),
     finding('tunnels', { value: after.sessions, unit: '', digits: 0 }),
     finding('processor time a login', {
       value: (connected / made) * 1_000,
