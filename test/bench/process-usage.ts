@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** Kernel ticks of /proc/…/stat a second (sysconf(_SC_CLK_TCK), 100 on every Linux of our platforms). */
+/** Ticks a second in /proc/…/stat (sysconf(_SC_CLK_TCK)): 100 on all supported platforms. */
 const TICKS = 100
 const KIB_PER_MB = 1_000_000 / 1_024
 

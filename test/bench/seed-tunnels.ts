@@ -12,19 +12,19 @@ import type { Key, Store } from '../../store/port.ts'
 
 const AT_ONCE = 32
 
-/** What copies are made after. */
+/** Tunnel to copy, with its endpoint and the CA of its certificate. */
 interface Model {
   readonly tunnel: Tunnel
   readonly endpoint: TunnelEndpoint
   readonly ca: KeyPair
 }
 
-/** A hostname of the right form that says its number. */
+/** Returns a valid hostname that contains the number. */
 const hostnameOf = (number: number): string => number.toString(16).padStart(16, '0')
 
 /**
- * Copies a settled tunnel until there are `count`, while no operator is at work: each with a hostname and a certificate of its own, and with a status
- * that says so. @returns the hostnames
+ * Copies a settled tunnel until `count` tunnels exist, while no operator runs. Each copy has its own hostname and certificate,
+ * and a status with them. @returns the hostnames
  */
 export async function copyTunnel(store: Store, first: Key, count: number): Promise<readonly string[]> {
   const tunnel = await store.get(Tunnel, first)

@@ -66,7 +66,7 @@ function uriOf(secret: Secret, name: string): string {
 
 /**
  * Adds the databases and their logins to the catalog of a running server, copied from `model`. They have no files and cannot be
- * used, but the catalog looks as with ten thousand real ones.
+ * used, but the catalog has as many rows as with ten thousand real ones.
  */
 export async function enterDatabases(server: pg.ClientConfig, model: string, names: readonly string[]): Promise<void> {
   const client = new pg.Client({ ...server, database: 'postgres' })

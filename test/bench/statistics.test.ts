@@ -7,11 +7,13 @@ test.each([
   { samples: [4, 1, 3, 2], share: 0.5, is: 2 },
   { samples: [4, 1, 3, 2], share: 1, is: 4 },
   { samples: Array.from({ length: 200 }, (_, index) => index + 1), share: 0.99, is: 198 },
-])('the $share quantile of $samples.length samples is $is', ({ samples, share, is }) => expect(quantile(samples, share)).toBe(is))
+])('quantile returns $is for share $share of $samples.length samples', ({ samples, share, is }) =>
+  expect(quantile(samples, share)).toBe(is),
+)
 
-test('no samples have no quantile', () => expect(() => median([])).toThrow(RangeError))
+test('median throws RangeError without samples', () => expect(() => median([])).toThrow(RangeError))
 
-test('at least half of the samples do not exceed the median, and at least half are not below it', () => {
+test('median has at least half of the samples at or below it, and at least half at or above it', () => {
   fc.assert(
     fc.property(fc.array(fc.integer(), { minLength: 1 }), (samples) => {
       const middle = median(samples)
@@ -22,12 +24,12 @@ test('at least half of the samples do not exceed the median, and at least half a
   )
 })
 
-test('the spread does not move with one outlier', () => {
+test('summary keeps median and spread when one sample becomes an outlier', () => {
   expect(summary([10, 11, 12, 13, 14])).toMatchObject({ median: 12, mad: 1 })
   expect(summary([10, 11, 12, 13, 999])).toMatchObject({ median: 12, mad: 1 })
 })
 
-test('a ratio is one of medians, by blocks, and a disturbance that hits both sides leaves it alone', () => {
+test('ratio compares medians by blocks, so that a disturbance of both sides does not change it', () => {
   const quiet = { of: [1, 1, 1], to: [2, 2, 2] }
   const disturbed = { of: [10, 10, 10], to: [20, 20, 20] }
   expect(ratio([...quiet.of, ...disturbed.of, 7], [...quiet.to, ...disturbed.to, 7], 3)).toEqual({

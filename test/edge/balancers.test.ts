@@ -16,7 +16,7 @@ import { freshHostname, startBackend, startSshEdge } from '../support/edge/ssh-e
 const run = promisify(execFile)
 const soon = { timeout: 10_000, interval: 10 }
 const never = new AbortController().signal
-/** The balancers of these tests; who comes from any other address of this machine is anybody. */
+/** Trusted balancers of these tests. Other addresses of this machine belong to ordinary visitors. */
 const trusted = ['127.0.0.1', '203.0.113.99']
 const NO_HEADER = Buffer.alloc(0)
 
@@ -35,7 +35,7 @@ function tunnel(config = {}) {
   edge.serve(hostname, backend.port, config)
   return {
     host: `${hostname}.${DOMAIN}`,
-    /** What the last of its requests told the backend, and the journal. */
+    /** Returns the visitor's address of the tunnel's last request, as the backend and the journal have it. */
     seen: () => {
       const fields = backend.received.findLast((text) => text.includes(hostname)) ?? ''
       const forwardedFor = /^x-forwarded-for: (.*)\r$/im.exec(fields)?.[1]
@@ -46,7 +46,7 @@ function tunnel(config = {}) {
 
 const request = (host: string, fields = '') => `GET / HTTP/1.1\r\nHost: ${host}\r\n${fields}Connection: close\r\n\r\n`
 
-/** The machine's curl, from an address of this machine. Resolves with what it got. */
+/** Runs the machine's curl from an address of this machine. Resolves with its output. */
 async function curl(from: string, args: readonly string[]): Promise<string> {
   const { stdout } = await run('curl', [
     '-sS',
@@ -64,11 +64,13 @@ async function curl(from: string, args: readonly string[]): Promise<string> {
 
 interface Case {
   readonly does: string
-  /** What the balancer says, and what its client does. */
+  /** PROXY protocol header of the balancer. */
   readonly header: Buffer
+  /** Header fields of the visitor's request. */
   readonly fields: string
-  /** What the backend is told, and what the journal has if that is another. */
+  /** X-Forwarded-For at the backend. */
   readonly chain: string
+  /** Source address in the journal; default: `chain`. */
   readonly source?: string
 }
 
@@ -77,7 +79,7 @@ describe('a visitor behind a balancer', () => {
     { how: 'HTTP', scheme: 'http', args: ['--http1.1'], version: '1.1' },
     { how: 'HTTPS', scheme: 'https', args: ['--http1.1'], version: '1.1' },
     { how: 'HTTP/2', scheme: 'https', args: ['--http2'], version: '2' },
-  ])('over $how is whom the header of curl says', async ({ scheme, args, version }) => {
+  ])('over $how has the address in the PROXY header of curl', async ({ scheme, args, version }) => {
     const { host, seen } = tunnel({ ingressIPWhitelist: ['127.0.0.5'] })
     const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
     await using balancer = await startBalancer(port, NO_HEADER)
@@ -86,28 +88,48 @@ describe('a visitor behind a balancer', () => {
     expect(seen()).toEqual({ forwardedFor: '127.0.0.5', sourceIp: '127.0.0.5' })
     expect(await curl('127.0.0.6', [...args, '--haproxy-protocol', ...url])).toContain(` 403 ${version}`)
     expect(seen().sourceIp).toBe('127.0.0.6')
-    // The balancer alone is not on the list.
+    // Without a PROXY header the source is the balancer's own address, which is not on the list.
     expect(await curl('127.0.0.5', [...args, ...url])).toContain(` 403 ${version}`)
     expect(seen().sourceIp).toBe('127.0.0.1')
   })
 
   const cases: readonly Case[] = [
-    { does: 'that says nothing of itself', header: lineFor('203.0.113.7', 4000), fields: '', chain: '203.0.113.7' },
-    { does: 'cannot say who it is', header: binaryHeader(), fields: 'X-Forwarded-For: 9.9.9.9\r\n', chain: '203.0.113.7' },
-    { does: 'of IPv6', header: lineFor('2001:db8::7', 4000), fields: '', chain: '2001:db8::7' },
     {
-      does: 'behind one more balancer that speaks HTTP',
+      does: 'without X-Forwarded-For has the address of the PROXY header',
+      header: lineFor('203.0.113.7', 4000),
+      fields: '',
+      chain: '203.0.113.7',
+    },
+    {
+      does: 'cannot forge its address with X-Forwarded-For',
+      header: binaryHeader(),
+      fields: 'X-Forwarded-For: 9.9.9.9\r\n',
+      chain: '203.0.113.7',
+    },
+    {
+      does: 'has its IPv6 address from the PROXY header',
+      header: lineFor('2001:db8::7', 4000),
+      fields: '',
+      chain: '2001:db8::7',
+    },
+    {
+      does: 'behind two trusted balancers has the address that the first one sent in X-Forwarded-For',
       header: lineFor('203.0.113.99', 4000),
       fields: 'X-Forwarded-For: 203.0.113.8\r\n',
       ...{ chain: '203.0.113.8, 203.0.113.99', source: '203.0.113.8' },
     },
     {
-      does: 'behind one that speaks HTTP alone',
+      does: 'behind a balancer without PROXY header has the address of its X-Forwarded-For',
       header: NO_HEADER,
       fields: 'X-Forwarded-For: 203.0.113.8\r\n',
       ...{ chain: '203.0.113.8, 127.0.0.1', source: '203.0.113.8' },
     },
-    { does: 'that is the balancer', header: binaryHeader({ command: 0 }), fields: '', chain: '127.0.0.1' },
+    {
+      does: 'has the balancer’s address after a LOCAL header',
+      header: binaryHeader({ command: 0 }),
+      fields: '',
+      chain: '127.0.0.1',
+    },
   ]
   test.each(cases)('$does', async ({ header, fields, chain, source = chain }) => {
     const { host, seen } = tunnel()
@@ -120,7 +142,7 @@ describe('a visitor behind a balancer', () => {
 const header = lineFor('203.0.113.7', 4000)
 
 test.each([1, header.length - 1, header.length, header.length + 1, header.length + 5, header.length + 100])(
-  'a handshake that begins right after the header is whole when its first %i bytes come first',
+  'the edge completes a TLS handshake when header and handshake are split after byte %i',
   async (split) => {
     const { host, seen } = tunnel()
     const [near, far] = duplexPair()
@@ -131,7 +153,7 @@ test.each([1, header.length - 1, header.length, header.length + 1, header.length
     const socket = connect({ port: edge.httpsPort, host: '127.0.0.1', noDelay: true })
     await once(socket, 'connect')
     socket.write(bytes.subarray(0, split))
-    // The first part has gone to the system, and most likely to the edge.
+    // Gives the edge a chance to read the first part alone.
     await setImmediate()
     socket.write(bytes.subarray(split))
     far.pipe(socket).pipe(far)
@@ -142,14 +164,14 @@ test.each([1, header.length - 1, header.length, header.length + 1, header.length
   },
 )
 
-test('a header from elsewhere is no request, and no handshake', async () => {
+test('the edge rejects a PROXY header from an untrusted address', async () => {
   await using plain = await startBalancer(edge.httpPort, lineFor('203.0.113.7', 4000), '127.0.0.2')
   expect(await rawVisitor(plain.port, request('a.test')).over).toContain('HTTP/1.1 400')
   await using secured = await startBalancer(edge.httpsPort, lineFor('203.0.113.7', 4000), '127.0.0.2')
   await expect(curl('127.0.0.1', [`https://127.0.0.1:${secured.port}/`])).rejects.toThrow(/curl/)
 })
 
-test('a header that is believed is followed by no other', async () => {
+test('the edge rejects a second PROXY header of a trusted balancer', async () => {
   await using balancer = await startBalancer(edge.httpPort, lineFor('203.0.113.7', 4000))
   expect(await rawVisitor(balancer.port, `PROXY TCP4 203.0.113.8 127.0.0.1 1 1\r\n${request('a.test')}`).over).toContain(
     'HTTP/1.1 400',
@@ -168,7 +190,7 @@ describe('an SSH client behind a balancer', async () => {
     { header: binaryHeader(), address: '203.0.113.7' },
     { header: binaryHeader({ command: 0 }), address: '127.0.0.1' },
     { header: NO_HEADER, address: '127.0.0.1' },
-  ])('serves its tunnel from $address', async ({ header, address }) => {
+  ])('has the address $address', async ({ header, address }) => {
     const hostname = freshHostname()
     ssh.routes.set(hostname, { authorizedKeys: [ssh.publicKey], sshIPWhitelist: [address] })
     await using balancer = await startBalancer(ssh.port, header)
@@ -178,7 +200,7 @@ describe('an SSH client behind a balancer', async () => {
     expect(recordOf(hostname)).toMatchObject({ type: 'connect', clientIp: address })
   })
 
-  test('is refused by its own address, and counted by it', async () => {
+  test('is rejected and rate-limited by its own address', async () => {
     await using own = await startSshEdge({ failedPerSource: 1 }, trusted)
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey], sshIPWhitelist: ['203.0.113.7', '127.0.0.1'] })
@@ -195,14 +217,14 @@ describe('an SSH client behind a balancer', async () => {
     expect(await own.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ clientIp: '203.0.113.7' })
   })
 
-  test('may wait for the first word', async () => {
+  test('receives the edge’s identification without sending first', async () => {
     await using own = await startSshEdge({ balancerQuietMs: 20 }, trusted)
     const client = rawVisitor(own.port)
     await client.sees('SSH-2.0-')
     client.socket.destroy()
   })
 
-  test('is let go when the edge closes before it has said who it is', async () => {
+  test('is disconnected when the edge closes before the PROXY header is complete', async () => {
     const own = await startSshEdge({}, trusted)
     const client = rawVisitor(own.port, 'PROXY TCP4 ')
     await vi.waitFor(() => expect(client.socket.bytesWritten).toBeGreaterThan(0), soon)
@@ -210,7 +232,7 @@ describe('an SSH client behind a balancer', async () => {
     expect(await client.over).toBe('')
   })
 
-  test('from elsewhere cannot say who it is', async () => {
+  test('from an untrusted address is rejected with a PROXY header', async () => {
     await using balancer = await startBalancer(ssh.port, lineFor('203.0.113.7', 4000), '127.0.0.2')
     const hostname = freshHostname()
     ssh.routes.set(hostname, { authorizedKeys: [ssh.publicKey] })

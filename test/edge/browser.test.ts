@@ -12,7 +12,7 @@ import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { person } from '../support/edge/stock-ssh.ts'
 import { visit } from '../support/edge/visitor.ts'
 
-/** A browser visits what somebody shows by stock ssh. The page itself, `visited.html`, tries all that a page may do, and reports what came of it. */
+/** A browser visits tunnels of OpenSSH clients. The page, `visited.html`, uses the features that a page may use, and reports the results. */
 
 const PAGE = new URL('../support/edge/visited.html', import.meta.url)
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
@@ -20,11 +20,11 @@ const SOON = { timeout: 40_000, interval: 50 }
 const MIB = 1024 * 1024
 
 interface Tunnels {
-  /** Where the page is; plain HTTP leads to HTTPS. */
+  /** Tunnel of the page, which redirects plain HTTP to HTTPS. */
   readonly visited: Tunnel
-  /** Preflights are answered by the edge. */
+  /** Tunnel whose preflights the edge answers. */
   readonly answering: Tunnel
-  /** They are left to the server, which knows nothing of them. */
+  /** Tunnel whose preflights the server answers, with 404. */
   readonly silent: Tunnel
 }
 
@@ -70,7 +70,7 @@ async function newTunnel(mooring: Mooring, config: object): Promise<Tunnel> {
   return made.body.data.tunnel
 }
 
-/** What the server saw of requests for a path of a tunnel. */
+/** Returns the requests that the server received for a path of a tunnel. */
 const seenOf = (path: string, { directUrl }: Tunnel) =>
   seen.filter(({ url, headers }) => url === path && `https://${headers.host ?? ''}` === directUrl)
 
@@ -78,7 +78,7 @@ type Respond = (req: IncomingMessage, res: ServerResponse, rest: string) => unkn
 
 const gates = new Map(['streamed', 'abandoned', 'events', 'uploading'].map((name) => [name, Promise.withResolvers<string>()]))
 
-/** By method and the first part of the path. */
+/** Handlers by method and first segment of the path. */
 const responses: Readonly<Record<string, Respond>> = {
   async 'GET '(_req, res) {
     const wide = `wide=1; Domain=${tunnels.visited.endpoint.domain}; Path=/; Secure; HttpOnly`
@@ -140,7 +140,7 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
   else res.writeHead(404).end()
 }
 
-/** A WebSocket server (RFC 6455) that tells first who asked, and then sends every frame back. */
+/** WebSocket server (RFC 6455). It sends the client's cookie and origin first, and then echoes every frame. */
 function echoWebSocket({ headers }: IncomingMessage, socket: Duplex): void {
   const { cookie, origin } = headers
   const accept = createHash('sha1')
@@ -168,7 +168,7 @@ function frameOf(kind: number, payload: Buffer): Buffer {
   return Buffer.concat([Buffer.from(head), payload])
 }
 
-/** The first frame of a browser, whose are masked, once it is all there; below 64 KiB. */
+/** Returns the first masked frame of a browser, at most 64 KiB; undefined until it is complete. */
 function firstFrame(received: Buffer): { kind: number; payload: Buffer; size: number } | undefined {
   if (received.length < 6) return undefined
   const kind = received.readUInt8(0)
@@ -180,45 +180,45 @@ function firstFrame(received: Buffer): { kind: number; payload: Buffer; size: nu
   return { kind, size, payload: payload.map((byte, index) => byte ^ received.readUInt8(maskAt + (index % 4))) as Buffer }
 }
 
-test('plain HTTP leads to the same page over HTTPS, at the port of the edge', () => {
+test('the edge redirects plain HTTP to the same page over HTTPS, at its own port', () => {
   expect(report?.address).toBe(`${tunnels.visited.directUrl}${query}`)
   const [request, ...more] = seenOf(query, tunnels.visited)
   expect(request?.headers['x-forwarded-proto']).toBe('https')
   expect(more).toEqual([])
 })
 
-test('all requests but the WebSocket’s are HTTP/2, a hundred at once', () => {
+test('the browser sends all requests except the WebSocket’s over HTTP/2, a hundred at once', () => {
   expect(report).toMatchObject({ protocols: ['h2'], atOnce: true })
   expect(report?.requests).toBeGreaterThan(100)
 })
 
-test('a response is seen as it comes, and the server is told when it is not wanted any more', () => {
+test('a response streams to the page, and the server sees its connection close when the page aborts it', () => {
   expect(report).toMatchObject({ streamed: ['first', 'second'], abandoned: 'closed' })
 })
 
-test('server-sent events come as they are sent, and go on after the connection has ended', () => {
+test('server-sent events arrive one by one, and continue after the connection ends', () => {
   expect(report?.events).toEqual(['first', 'after one'])
 })
 
-test('a WebSocket carries text and bytes both ways, and its end', () => {
+test('a WebSocket carries text and bytes in both directions, and its close code', () => {
   const asked = { origin: tunnels.visited.directUrl, cookie: expect.stringContaining('__Host-own=1') as string }
   expect(report?.webSocket).toEqual([asked, 'hello', true, { code: 4000, reason: 'enough', wasClean: true }])
 })
 
 test.each([
-  ['at once, with its length', 'upload', String(4 * MIB)],
-  ['as it is made, in chunks', 'streamedUpload', 'chunked'],
-])('an upload of 4 MiB arrives %s', (_does, name, framing) => {
+  ['with Content-Length', 'upload', String(4 * MIB)],
+  ['as a stream of chunks', 'streamedUpload', 'chunked'],
+])('an upload of 4 MiB arrives complete %s', (_does, name, framing) => {
   expect(report?.[name]).toEqual({ bytes: 4 * MIB, framing, intact: true })
 })
 
-test('a cookie comes back to its own tunnel and to no other of the domain, whatever the server says', () => {
-  // HttpOnly hides the server's from the page.
+test('a server’s cookie reaches its own tunnel only, even when the server sets it for the whole domain', () => {
+  // The server's cookies are HttpOnly, so that the page cannot read them.
   expect(report?.cookies).toEqual(['from_page=1', expect.stringMatching(/^(?=.*__Host-own=1)(?=.*wide=1)(?=.*from_page=1)/)])
   expect(seenOf('/neighbour', tunnels.answering).map(({ headers }) => headers.cookie)).toEqual(['from_page=1'])
 })
 
-test('a preflight is answered by the edge where the tunnel says so, and by the server elsewhere', () => {
+test('the edge answers preflights of a tunnel with allowCorsPreflight; the server answers those of other tunnels', () => {
   const methods = (tunnel: Tunnel) => seenOf('/put', tunnel).map(({ method }) => method)
   expect(report).toMatchObject({ preflight: 'put by 1', preflightUnanswered: expect.stringContaining('TypeError') as string })
   expect([methods(tunnels.answering), methods(tunnels.silent)]).toEqual([['PUT'], ['OPTIONS']])

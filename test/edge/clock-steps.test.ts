@@ -11,14 +11,14 @@ import { selfSigned } from '../support/edge/self-signed.ts'
 import { settableClock } from '../support/edge/settable-clock.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../support/edge/ssh-edge.ts'
 
-// The machine's clock is set while people are served: what they are granted is measured by another.
+// The wall clock changes while the edge serves. Deadlines follow the monotonic clock.
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
 const soon = { timeout: 10_000, interval: 5 }
 const context = selfSigned(DOMAIN)
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-/** An edge with a tunnel whose backend answers when a test lets it. */
+/** Starts an edge with a tunnel whose backend responds when a test calls `answer`. */
 async function start() {
   const clock = settableClock()
   const edge = await startProxy({ contextFor: async () => context, limits: { sweepMs: 5 }, clock })
@@ -36,8 +36,8 @@ async function start() {
     ...{ clock, edge, backend, host },
     answer: () => answer(),
     ask: (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
-    /** The edge has looked at everybody's deadlines since. */
-    looked: async () => {
+    /** Resolves when the edge has checked all deadlines again. */
+    swept: async () => {
       const before = clock.reads
       await vi.waitFor(() => expect(clock.reads).toBeGreaterThan(before + 5), soon)
     },
@@ -47,8 +47,8 @@ async function start() {
 test.each([
   ['an hour ahead', HOUR_MS],
   ['back by an hour', -HOUR_MS],
-])('a clock that is set %s costs nobody an answer or a connection, and the journal says how long each took', async (_to, ms) => {
-  const { edge, clock, backend, host, ask, answer, looked } = await start()
+])('a wall clock set %s loses no response and no connection, and the journal has correct durations', async (_to, ms) => {
+  const { edge, clock, backend, host, ask, answer, swept } = await start()
   const kept = rawVisitor(edge.httpPort, ask('/now'))
   await kept.sees('ok')
   await using http2 = http2Client(edge.httpsPort, host)
@@ -58,7 +58,7 @@ test.each([
   await vi.waitFor(() => expect(backend.received.join('')).toContain('/waits'), soon)
 
   clock.step(ms)
-  await looked()
+  await swept()
   clock.pass(700)
   answer()
   await waiting.sees('\r\n\r\n')
@@ -73,11 +73,11 @@ test.each([
   for (const { socket } of [kept, waiting]) socket.destroy()
 })
 
-test('a clock that is set back puts off no deadline', async () => {
-  const { edge, clock, looked } = await start()
+test('a wall clock set back does not delay deadlines', async () => {
+  const { edge, clock, swept } = await start()
   const slow = rawVisitor(edge.httpPort, 'GET / HTTP/1.1\r\nHost')
   const silent = rawVisitor(edge.httpPort)
-  await Promise.all([once(silent.socket, 'connect'), looked()])
+  await Promise.all([once(silent.socket, 'connect'), swept()])
   clock.step(-HOUR_MS)
   clock.pass(PROXY_LIMITS.headMs)
   await slow.sees('408 Request Timeout')
@@ -86,7 +86,7 @@ test('a clock that is set back puts off no deadline', async () => {
   expect(await silent.over).toBe('')
 })
 
-test('what an edge says the date is follows the clock', async () => {
+test('the Date of the edge’s responses follows the wall clock', async () => {
   const { edge, clock, host } = await start()
   const unknown = `GET / HTTP/1.1\r\nHost: f${host.slice(1)}\r\n\r\n`
   for (const ms of [0, -HOUR_MS]) {
@@ -97,28 +97,28 @@ test('what an edge says the date is follows the clock', async () => {
   }
 })
 
-test('a whole edge keeps a connection that waits, whatever the machine’s clock is set to', async () => {
-  await using home = await openMeshFixture()
-  await using edge = await startMeshEdge(home, 'edge-a')
+test('a whole edge keeps an idle connection when the wall clock changes', async () => {
+  await using fixture = await openMeshFixture()
+  await using edge = await startMeshEdge(fixture, 'edge-a')
   const visitor = rawVisitor(edge.ports.http, 'GET /first HTTP/1.1\r\nHost: x\r\n\r\n')
   await visitor.sees('404 Not Found')
-  const looks = vi.spyOn(Http1Connection.prototype, 'tick')
+  const ticks = vi.spyOn(Http1Connection.prototype, 'tick')
   const late = Date.now() + HOUR_MS
   vi.spyOn(Date, 'now').mockReturnValue(late)
   onTestFinished(() => void vi.restoreAllMocks())
-  await vi.waitFor(() => expect(looks).toHaveBeenCalled(), soon)
+  await vi.waitFor(() => expect(ticks).toHaveBeenCalled(), soon)
   visitor.socket.write('GET /again HTTP/1.1\r\nHost: x\r\n\r\n')
   await visitor.sees(`Date: ${new Date(late).toUTCString()}`)
   visitor.socket.destroy()
 })
 
-/** Whether a client is let in. */
-function letIn(port: number, username: string, password: string): Promise<boolean> {
+/** Whether a login with the password succeeds. */
+function canLogIn(port: number, username: string, password: string): Promise<boolean> {
   const client = new Client()
   return new Promise((resolve) => {
-    const settle = (isIn: boolean) => {
+    const settle = (isLoggedIn: boolean) => {
       client.destroy()
-      resolve(isIn)
+      resolve(isLoggedIn)
     }
     client.once('ready', () => settle(true)).once('error', () => settle(false))
     client.connect({ host: '127.0.0.1', port, username, password })
@@ -128,15 +128,15 @@ function letIn(port: number, username: string, password: string): Promise<boolea
 test.each([
   ['an hour ahead', HOUR_MS],
   ['back by an hour', -HOUR_MS],
-])('a clock that is set %s lets in nobody earlier or later who has failed too often', async (_to, ms) => {
+])('a wall clock set %s does not change how long a source is blocked after failed logins', async (_to, ms) => {
   const clock = settableClock()
   await using edge = await startSshEdge({ failedPerSource: 2 }, [], clock)
   const [hostname, { password, routed }] = [freshHostname(), temporaryPassword(2 * HOUR_MS, 'mt_guessable')]
   edge.routes.set(hostname, {}, [routed])
-  for (const guess of ['mt_1', 'mt_2']) expect(await letIn(edge.port, hostname, guess)).toBe(false)
+  for (const guess of ['mt_1', 'mt_2']) expect(await canLogIn(edge.port, hostname, guess)).toBe(false)
   clock.step(ms)
   clock.pass(MINUTE_MS - 1)
-  expect(await letIn(edge.port, hostname, password)).toBe(false)
+  expect(await canLogIn(edge.port, hostname, password)).toBe(false)
   clock.pass(1)
-  expect(await letIn(edge.port, hostname, password)).toBe(true)
+  expect(await canLogIn(edge.port, hostname, password)).toBe(true)
 })

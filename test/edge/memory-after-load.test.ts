@@ -8,13 +8,13 @@ const edge = await startWholeEdge()
 afterAll(() => edge[Symbol.asyncDispose]())
 
 const CONNECTIONS = 64
-/** Times the memory before load: enough of a rise to be seen, and the most that is left of it. */
+/** Multiples of the memory before load: the minimum under load, and the maximum after it. */
 const RISEN = 1.45
 const FALLEN = 1.3
-/** Where V8 takes less than that, this was load. */
+/** Maximum requests of one load, for when the memory does not reach `RISEN`. */
 const REQUESTS = 40_000
 
-/** Asks over one connection after the other until `goesOn` says false. */
+/** Sends requests, each on a new connection, until `goesOn` returns false. */
 async function visit(host: string, goesOn: () => boolean): Promise<void> {
   while (goesOn()) {
     const socket = connect({ port: edge.ports.http, host: '127.0.0.1' })
@@ -24,7 +24,7 @@ async function visit(host: string, goesOn: () => boolean): Promise<void> {
   }
 }
 
-test('an edge gives memory back after load', { timeout: 600_000 }, async () => {
+test('an edge returns memory to the system after load', { timeout: 600_000 }, async () => {
   using own = await logIn(edge)
   await own.serve((channel) => {
     channel.on('error', () => channel.destroy())
@@ -33,7 +33,7 @@ test('an edge gives memory back after load', { timeout: 600_000 }, async () => {
   const memory = () => memoryMb(edge.pid, 'Rss')
   const before = await memory()
   const host = `${own.hostname}.${edge.domain}`
-  // By the third, V8 has nothing left to do by itself.
+  // After two loads, V8 has finished its own optimisations.
   for (const load of ['first', 'second', 'third']) {
     let [requests, hasRisen] = [0, false]
     const goesOn = () => !hasRisen && ++requests <= REQUESTS

@@ -11,7 +11,7 @@ import { running, type Running, sshUser, type SshUser } from '../support/edge/ss
 import { startWholeEdge, type WholeEdge } from '../support/edge/whole-edge.ts'
 import { freshHostname, temporaryPassword } from '../support/edge/ssh-edge.ts'
 
-/** Visitors and clients that come from other networks than this machine's, each with an address of its own. */
+/** Visitors and clients from other networks than this machine's, each with its own address. */
 
 const soon = { timeout: 20_000, interval: 20 }
 const FAMILIES: readonly Family[] = ['ipv4', 'ipv6']
@@ -47,7 +47,7 @@ interface Coming {
   readonly family: Family
 }
 
-/** Visits with curl, as somebody who trusts the edge's certificate. */
+/** Sends a request with curl, which trusts the edge's certificate. */
 function visit(hostname: string, transport: Transport, { from, family }: Coming) {
   const { httpPort, httpsPort } = { httpPort: edge.ports.http, httpsPort: edge.ports.https }
   const [host, address] = [`${hostname}.${edge.domain}`, from.host[family]]
@@ -66,14 +66,14 @@ function client(hostname: string, { from, family }: Coming, password?: { readonl
   return running(from.inside(['ssh', ...options, ...user.options, ...to]), env)
 }
 
-/** What its terminal shows when the edge has ended it. */
+/** Resolves with the client's output once the edge has disconnected it. */
 async function farewell(one: Running): Promise<string> {
   await vi.waitFor(() => expect(one.child.exitCode, one.said()).toBe(255), soon)
   await one.exited
   return one.said()
 }
 
-/** What ssh asks for a password. */
+/** Creates the program that gives ssh its password. @returns the path */
 async function askpass(password: string): Promise<string> {
   const file = join(user.directory, `askpass-${freshHostname()}`)
   await writeFile(file, `#!/bin/sh\necho ${password}\n`, { mode: 0o700 })
@@ -82,7 +82,7 @@ async function askpass(password: string): Promise<string> {
 
 describe.each(FAMILIES)('over %s', (family) => {
   test.each(TRANSPORTS)(
-    'who may visit by %s goes by their addresses, from the moment that the list changes',
+    '%s requests are allowed and rejected by source address as soon as the ingress list changes',
     async (transport) => {
       const hostname = freshHostname()
       const allow = (...ingressIPWhitelist: string[]) =>
@@ -118,7 +118,7 @@ describe.each(FAMILIES)('over %s', (family) => {
     },
   )
 
-  test('who may log in goes by their addresses, and who may not is told so in the terminal', async () => {
+  test('logins are allowed and rejected by source address, and the client shows the rejection', async () => {
     const hostname = freshHostname()
     const allow = (...sshIPWhitelist: string[]) => edge.set(hostname, { authorizedKeys: [user.publicKey], sshIPWhitelist })
     await allow(near.cidr[family])
@@ -141,7 +141,7 @@ describe.each(FAMILIES)('over %s', (family) => {
     await vi.waitFor(async () => expect((await edge.records(hostname)).connections).toMatchObject(logins), soon)
   })
 
-  test('where passwords are guessed, one that could be guessed is not accepted any more, but a key is; from elsewhere both are', async () => {
+  test('after password guesses, their source can log in by key and not by a weak password; other sources can use both', async () => {
     const { password, routed } = temporaryPassword(60_000, 'mt_guessable')
     const [guessed, hostname] = [freshHostname(), freshHostname()]
     await edge.set(guessed, {}, [routed])

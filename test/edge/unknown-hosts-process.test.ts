@@ -17,14 +17,14 @@ import { makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, ENDPOINT, openMeshFixture } from '../support/edge/mesh-edges.ts'
 import { freePort } from '../support/free-port.ts'
 
-/** The certificate for unknown hosts in an edge of its own process, from its Secret to the visitor. */
+/** Certificate for unknown hosts, from its Secret to the visitor, in an edge with its own process. */
 
 const soon = { timeout: 15_000, interval: 20 }
-const STRANGE = 'f'.repeat(16)
+const UNKNOWN = 'f'.repeat(16)
 const secretKey = { namespace: SYSTEM_NAMESPACE, name: unknownHostsSecret(ENDPOINT) }
-const home = await openMeshFixture()
-const kubeconfig = join(home.directory, 'kubeconfig')
-const api = await serveStore(home.store, kubeconfig)
+const fixture = await openMeshFixture()
+const kubeconfig = join(fixture.directory, 'kubeconfig')
+const api = await serveStore(fixture.store, kubeconfig)
 let edge: EdgeProcess
 beforeAll(async () => {
   edge = await start()
@@ -32,51 +32,56 @@ beforeAll(async () => {
 afterAll(async () => {
   await edge[Symbol.asyncDispose]()
   await api[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
 const start = async (before?: EdgeProcess) =>
-  startEdgeProcess(home, { name: 'edge', kubeconfig, metricsPort: await freePort(), ...(before && { dataDir: before.dataDir }) })
+  startEdgeProcess(fixture, {
+    name: 'edge',
+    kubeconfig,
+    metricsPort: await freePort(),
+    ...(before && { dataDir: before.dataDir }),
+  })
 
-/** As the operator does it: the Secret, and then what the endpoint says of it. @returns the certificate, PEM */
+/** Writes the Secret and then the endpoint's status, as the operator does. @returns the certificate, PEM */
 async function keepCertificate(): Promise<string> {
-  const { certificate, key } = await issueCertificate({ ca: home.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
+  const { certificate, key } = await issueCertificate({ ca: fixture.ca, names: [`*.${DOMAIN}`, DOMAIN], now: new Date() })
   const data = encodeSecret({ 'tls.crt': certificate, 'tls.key': key })
-  if (await home.store.get(Secret, secretKey)) await home.store.mergePatch(Secret, secretKey, { data })
+  if (await fixture.store.get(Secret, secretKey)) await fixture.store.mergePatch(Secret, secretKey, { data })
   else {
     const metadata = { ...secretKey, labels: { [labels.endpoint]: ENDPOINT } }
-    await home.store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
+    await fixture.store.create(Secret, { metadata, type: 'kubernetes.io/tls', data })
   }
   const strangersCertificate = { notBefore: new Date().toISOString(), notAfter: new Date().toISOString() }
-  await home.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
+  await fixture.store.patchStatus(TunnelEndpoint, { name: ENDPOINT }, { strangersCertificate })
   return certificate
 }
 
-const ask = ({ ports }: EdgeProcess, hostname = STRANGE) => visit({ port: ports.https, hostname, ca: home.ca.certificate })
+const ask = ({ ports }: EdgeProcess, hostname = UNKNOWN) => visit({ port: ports.https, hostname, ca: fixture.ca.certificate })
 
-/** The certificate that a visitor is shown. */
-async function shown({ ports }: EdgeProcess, hostname = STRANGE) {
-  const socket = connect({ port: ports.https, servername: `${hostname}.${DOMAIN}`, ca: home.ca.certificate })
+/** Returns the certificate that the edge serves for a hostname. */
+async function shown({ ports }: EdgeProcess, hostname = UNKNOWN) {
+  const socket = connect({ port: ports.https, servername: `${hostname}.${DOMAIN}`, ca: fixture.ca.certificate })
   await once(socket, 'secureConnect')
   const { serialNumber, subjectaltname } = socket.getPeerCertificate()
   socket.destroy()
   return { serialNumber, subjectaltname }
 }
 
-test('a stranger is refused while there is no certificate for it, and told so from the moment that there is, without a restart', async () => {
+test('an edge rejects handshakes of unknown hosts until their certificate exists, and then answers 404 without a restart', async () => {
   await expect(ask(edge)).rejects.toThrow()
   await keepCertificate()
   await vi.waitFor(async () => expect(await ask(edge)).toMatchObject({ status: 404, error: 'unknown_host' }), soon)
 })
 
-test('over HTTP/2 too, and of what it did not greet it is told that it is misdirected', async () => {
-  const { hostname } = await home.tunnel((await makeKey(home)).publicKey)
-  const session = connectHttp2(`https://${STRANGE}.${DOMAIN}:${String(edge.ports.https)}`, {
-    ...{ host: '127.0.0.1', ca: home.ca.certificate },
+test('an HTTP/2 connection for an unknown host gets 404, and 421 for the host of a tunnel', async () => {
+  const { hostname } = await fixture.tunnel((await makeKey(fixture)).publicKey)
+  const session = connectHttp2(`https://${UNKNOWN}.${DOMAIN}:${String(edge.ports.https)}`, {
+    ...{ host: '127.0.0.1', ca: fixture.ca.certificate },
     createConnection: () =>
       connect({
-        ...{ host: '127.0.0.1', port: edge.ports.https, servername: `${STRANGE}.${DOMAIN}` },
-        ...{ ca: home.ca.certificate, ALPNProtocols: ['h2'] },
+        ...{ host: '127.0.0.1', port: edge.ports.https, servername: `${UNKNOWN}.${DOMAIN}` },
+        ...{ ca: fixture.ca.certificate, ALPNProtocols: ['h2'] },
       }),
   })
   onTestFinished(() => session.destroy())
@@ -86,11 +91,11 @@ test('over HTTP/2 too, and of what it did not greet it is told that it is misdir
     stream.close()
     return [headers[':status'], headers['mooring-error']]
   }
-  expect(await answerTo(STRANGE)).toEqual([404, 'unknown_host'])
+  expect(await answerTo(UNKNOWN)).toEqual([404, 'unknown_host'])
   expect(await answerTo(hostname)).toEqual([421, 'misdirected'])
 })
 
-test('a certificate that was renewed is shown, without a restart', async () => {
+test('an edge serves a renewed certificate for unknown hosts without a restart', async () => {
   await keepCertificate()
   await vi.waitFor(async () => expect((await shown(edge)).subjectaltname).toBe(`DNS:*.${DOMAIN}, DNS:${DOMAIN}`), soon)
   const before = await shown(edge)
@@ -98,24 +103,24 @@ test('a certificate that was renewed is shown, without a restart', async () => {
   await vi.waitFor(async () => expect((await shown(edge)).serialNumber).not.toBe(before.serialNumber), soon)
 })
 
-test('a tunnel whose certificate this edge may read a moment later than others is shown that one, not the strangers’', async () => {
+test('an edge waits for a tunnel’s own certificate instead of serving the one for unknown hosts', async () => {
   const [hostname, key] = ['a'.repeat(16), { namespace: 'acme--prod', name: 'late' }]
   const name = `tunnel-${hostname}-certificate`
   const { certificate, key: privateKey } = await issueCertificate({
-    ca: home.ca,
+    ca: fixture.ca,
     names: [`${hostname}.${DOMAIN}`],
     now: new Date(),
   })
-  await home.store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
-  await home.store.patchStatus(Tunnel, key, {
+  await fixture.store.create(Tunnel, { metadata: key, spec: { regionId: 1 } })
+  await fixture.store.patchStatus(Tunnel, key, {
     ...{ hostname, endpointRef: { name: ENDPOINT } },
     certificate: { status: 'valid', obtainedAt: new Date().toISOString() },
   })
-  // The edge knows of it then.
+  // The edge has read the tunnel once it asks for the Secret.
   await vi.waitFor(() => expect(api.secretReads()).toContain(name), soon)
   const handshake = shown(edge, hostname)
   await vi.waitFor(() => expect(api.secretReads().filter((read) => read === name).length).toBeGreaterThan(3), soon)
-  await home.store.create(Secret, {
+  await fixture.store.create(Secret, {
     metadata: { namespace: SYSTEM_NAMESPACE, name, labels: { [labels.endpoint]: ENDPOINT } },
     type: 'kubernetes.io/tls',
     data: encodeSecret({ 'tls.crt': certificate, 'tls.key': privateKey }),
@@ -123,10 +128,10 @@ test('a tunnel whose certificate this edge may read a moment later than others i
   expect((await handshake).subjectaltname).toBe(`DNS:${hostname}.${DOMAIN}`)
 })
 
-test('started without the API, an edge tells strangers as before', async () => {
+test('an edge that starts without the API still serves the certificate for unknown hosts', async () => {
   const certificate = await keepCertificate()
   const kept = join(edge.dataDir, 'snapshot')
-  const { strangersCertificate } = (await home.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
+  const { strangersCertificate } = (await fixture.store.get(TunnelEndpoint, { name: ENDPOINT }))?.status ?? {}
   await vi.waitFor(async () => {
     const text = await readFile(kept, 'utf8')
     expect(text).toContain(strangersCertificate?.notBefore)

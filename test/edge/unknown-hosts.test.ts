@@ -5,10 +5,10 @@ import { afterAll, expect, test } from 'vitest'
 import { createCa, issueCertificate } from '../../operator/certificates/local-ca.ts'
 import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
 
-/** Visitors whose handshake names no tunnel. */
+/** Visitors whose SNI is not the host of a tunnel. */
 
 const KNOWN = '0000000000000001'
-const STRANGE = '0000000000000002'
+const UNKNOWN = '0000000000000002'
 
 const now = new Date()
 const ca = await createCa(now)
@@ -36,7 +36,7 @@ async function handshake(options: ConnectionOptions, port = edge.httpsPort) {
   return socket
 }
 
-/** First line and reason of the answer to a request for `hostname`. */
+/** Sends a request for `hostname`. @returns the status and `Mooring-Error` of the response */
 async function ask(hostname: string, options: ConnectionOptions) {
   const socket = await handshake(options)
   socket.write(`GET / HTTP/1.1\r\nHost: ${hostname}.${DOMAIN}\r\nConnection: close\r\n\r\n`)
@@ -45,26 +45,26 @@ async function ask(hostname: string, options: ConnectionOptions) {
 }
 
 test.each([
-  { visitor: 'of a tunnel that is not there', names: STRANGE, asks: STRANGE, answer: [404, 'unknown_host'] },
-  { visitor: 'of one that is not there, who asks for another', names: STRANGE, asks: KNOWN, answer: [421, 'misdirected'] },
-  { visitor: 'of a tunnel', names: KNOWN, asks: KNOWN, answer: [503, 'tunnel_offline'] },
-])('a visitor $visitor is answered $answer', async ({ names, asks, answer }) => {
+  { visitor: 'an unknown host in SNI and Host', names: UNKNOWN, asks: UNKNOWN, answer: [404, 'unknown_host'] },
+  { visitor: 'an unknown host in SNI and a tunnel in Host', names: UNKNOWN, asks: KNOWN, answer: [421, 'misdirected'] },
+  { visitor: 'a tunnel in SNI and Host', names: KNOWN, asks: KNOWN, answer: [503, 'tunnel_offline'] },
+])('a visitor with $visitor gets $answer', async ({ names, asks, answer }) => {
   expect(await ask(asks, { servername: `${names}.${DOMAIN}` })).toEqual(answer)
 })
 
-test('a visitor who names nobody is answered that it is misdirected', async () => {
+test('a visitor without SNI gets 421', async () => {
   expect(await ask(KNOWN, { checkServerIdentity: () => undefined })).toEqual([421, 'misdirected'])
 })
 
-test('a tunnel has its own certificate', async () => {
+test('the edge serves a tunnel’s own certificate', async () => {
   const socket = await handshake({ servername: `${KNOWN}.${DOMAIN}` })
   expect(socket.getPeerCertificate().subjectaltname).toBe(`DNS:${KNOWN}.${DOMAIN}`)
   socket.destroy()
 })
 
-test('strangers see a certificate that was renewed', async () => {
+test('the edge serves a renewed certificate for unknown hosts', async () => {
   const serialOf = async () => {
-    const socket = await handshake({ servername: `${STRANGE}.${DOMAIN}` })
+    const socket = await handshake({ servername: `${UNKNOWN}.${DOMAIN}` })
     const { serialNumber } = socket.getPeerCertificate()
     socket.destroy()
     return serialNumber
@@ -75,6 +75,6 @@ test('strangers see a certificate that was renewed', async () => {
   expect(await serialOf()).not.toBe(before)
 })
 
-test('without a certificate for them, strangers are refused', async () => {
-  await expect(handshake({ servername: `${STRANGE}.${DOMAIN}` }, bare.httpsPort)).rejects.toThrow()
+test('the edge rejects handshakes of unknown hosts when it has no certificate for them', async () => {
+  await expect(handshake({ servername: `${UNKNOWN}.${DOMAIN}` }, bare.httpsPort)).rejects.toThrow()
 })

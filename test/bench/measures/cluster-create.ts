@@ -10,15 +10,15 @@ import { quantile, summary, timed } from '../statistics.ts'
 
 const ROUNDS = 150
 const WARM_UP = 10
-/** As the chart sets it. */
+/** Size of the warm pool in the chart's defaults. */
 const POOL = 5
 
-/** Who writes: the components' service accounts. */
+/** Prefix of the user names of Mooring's service accounts. */
 const MOORING = 'system:serviceaccount:mooring-system:'
 
 interface Sample {
   readonly ms: number
-  /** Writes of Mooring's that had to wait for each other, from the request until the instance was ready. */
+  /** Number of Mooring's sequential writes from the request until the instance was ready; undefined without an audit log. */
   readonly writes: number | undefined
 }
 
@@ -27,20 +27,20 @@ interface Way {
   readonly remove: () => Promise<unknown>
 }
 
-/** Measures one way of making an instance, which is then deleted. */
+/** Measures one way of creating an instance, and deletes the instance. */
 async function sample({ auditLog, namespace }: BenchCluster, { make, remove }: Way): Promise<Sample> {
   const mark = await auditLog?.mark()
   const ms = await timed(make)
   const until = Date.now()
   await remove()
-  // Only now: whoever watches sees a write before it is in the log.
+  // Read after the removal: a watch reports a write before the audit log has it.
   const all = mark && (await auditLog?.writesSince(mark))
   const own = all?.filter((write) => write.namespace === namespace && write.user.startsWith(MOORING))
   const done = own?.filter(({ code, from }) => code < 300 && from <= until)
   return { ms, writes: done && sequentialWrites(done) }
 }
 
-/** @param editor calls as one and the same member */
+/** @param editor sends requests as one member of the tenant */
 function byRest(bench: BenchCluster, editor: Call): Promise<Sample> {
   const { region, motor } = bench.installation
   const body = { identifier: 'bench', region: region.id, motor }
@@ -74,12 +74,12 @@ function findingsOf(what: keyof typeof LIMITS, samples: readonly Sample[]): read
   const { median, mad, p99 } = summary(times)
   const writes = samples.flatMap((each) => each.writes ?? [])
   return [
-    finding(`${what}, p10: with nothing in the way`, { value: quantile(times, 0.1), unit: 'ms' }),
+    finding(`${what}, p10`, { value: quantile(times, 0.1), unit: 'ms' }),
     finding(`${what}, p50`, { value: median, unit: 'ms', spread: `MAD ${mad.toFixed(1)}` }, LIMITS[what].p50),
     finding(`${what}, p99`, { value: p99, unit: 'ms' }, LIMITS[what].p99),
     writes.length === 0
       ? { what: `${what}: sequential writes`, result: 'not measured: the cluster does not show its audit log' }
-      : finding(`${what}: sequential writes, the most`, { value: Math.max(...writes), unit: '', digits: 0 }, 3),
+      : finding(`${what}: sequential writes, maximum`, { value: Math.max(...writes), unit: '', digits: 0 }, 3),
   ]
 }
 
@@ -101,6 +101,6 @@ async function run() {
 
 export const clusterCreate: Measure = {
   name: 'cluster-create',
-  method: `${ROUNDS} rounds, with the warm pool full: one POST /v1/instances over a kept-alive HTTPS connection to a node's port; and, as \`kubectl apply\` does it, one SharedInstance created at the Kubernetes API, until a watch says that it is ready. Both are deleted, untimed. Writes of Mooring's service accounts are counted from the audit log of the API server, in the tenant's namespace.`,
+  method: `${ROUNDS} rounds, each with a full warm pool. A round times one POST /v1/instances over a keep-alive HTTPS connection to a node's port. It then times one SharedInstance created at the Kubernetes API, as \`kubectl apply\` does, until a watch reports it as ready. Deletion of both is not timed. The audit log of the API server counts the writes of Mooring's service accounts in the tenant's namespace.`,
   run,
 }

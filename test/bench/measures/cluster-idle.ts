@@ -6,9 +6,9 @@ import { type Finding, finding, type Measure } from '../measure.ts'
 import { type Component, mostMemory, podUsage, type PodUsage } from '../pod-usage.ts'
 
 const INSTANCES = 20
-/** For the pool to be full again and what was set up to be collected. */
+/** Time in which the pool refills, and the garbage of the setup is collected. */
 const REST_MS = 20_000
-/** Holds a whole period of every repeated work: statements are looked at every 5 s, sizes and catalogs every 60 s. */
+/** Longer than each periodic task: statements are checked every 5 s, sizes and catalogs every 60 s. */
 const WATCHED_MS = 120_000
 const OURS = `system:serviceaccount:${SYSTEM_NAMESPACE}:`
 const COMPONENTS: readonly Component[] = ['operator', 'apiserver']
@@ -18,11 +18,16 @@ async function watched(log: AuditLog | undefined): Promise<() => Promise<readonl
   return async () => {
     if (!log || !mark) return [{ what: 'writes', result: 'not measured: the cluster does not show its audit log' }]
     const writes = (await log.writesSince(mark)).filter(({ user }) => user.startsWith(OURS))
-    const others = writes.filter(({ resource }) => resource !== 'leases')
-    if (others.length > 0) console.error(`bench: ${others.map(({ verb, resource }) => `${verb} ${resource}`).join(', ')}`)
+    const otherWrites = writes.filter(({ resource }) => resource !== 'leases')
+    if (otherWrites.length > 0)
+      console.error(`bench: ${otherWrites.map(({ verb, resource }) => `${verb} ${resource}`).join(', ')}`)
     return [
-      finding(`writes to etcd in ${WATCHED_MS / 1e3} s, but for the Lease`, { value: others.length, unit: '', digits: 0 }, 0),
-      finding(`writes of the Lease in ${WATCHED_MS / 1e3} s`, { value: writes.length - others.length, unit: '', digits: 0 }),
+      finding(
+        `writes to etcd in ${WATCHED_MS / 1e3} s, without the Lease`,
+        { value: otherWrites.length, unit: '', digits: 0 },
+        0,
+      ),
+      finding(`writes of the Lease in ${WATCHED_MS / 1e3} s`, { value: writes.length - otherWrites.length, unit: '', digits: 0 }),
     ]
   }
 }
@@ -44,9 +49,9 @@ async function run() {
   const used = COMPONENTS.flatMap((component, index) => {
     const pods = after[index] ?? []
     return [
-      finding(`${component}, memory of a pod (RSS), the most`, { value: mostMemory(pods), unit: 'MB', digits: 0 }, 150),
+      finding(`${component}, memory of a pod (RSS), maximum`, { value: mostMemory(pods), unit: 'MB', digits: 0 }, 150),
       finding(
-        `${component}, processor time of a pod, the most`,
+        `${component}, processor time of a pod, maximum`,
         { value: Math.max(...pods.map(percent)), unit: '%', digits: 2 },
         1,
       ),
@@ -57,6 +62,6 @@ async function run() {
 
 export const clusterIdle: Measure = {
   name: 'cluster-idle',
-  method: `${INSTANCES} instances, made over the API; after ${REST_MS / 1_000} s of rest, processor time of ${WATCHED_MS / 1_000} s out of /proc in each pod, as a share of one core, resident memory at the end, and the writes of Mooring's service accounts meanwhile, out of the audit log of the API server.`,
+  method: `${INSTANCES} instances are created through the API. After ${REST_MS / 1_000} s of rest, /proc in each pod gives the processor time of ${WATCHED_MS / 1_000} s, as a share of one core, and the resident memory at the end. The audit log of the API server counts the writes of Mooring's service accounts in that time.`,
   run,
 }

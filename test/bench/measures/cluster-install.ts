@@ -20,6 +20,6 @@ async function run() {
 
 export const clusterInstall: Measure = {
   name: 'cluster-install',
-  method: `${ROUNDS} rounds, each in a new cluster of one node that has the images: \`helm install --wait\`, then a labelled Namespace and a SharedInstance in it, until a watch says that it is ready.`,
+  method: `${ROUNDS} rounds, each in a new cluster of one node that has the images. A round times \`helm install --wait\`, and then the creation of a labelled Namespace and of a SharedInstance in it, until a watch reports the instance as ready.`,
   run,
 }

@@ -14,12 +14,12 @@ import { copyInstanceIn, enterDatabases } from '../seed.ts'
 
 const INSTANCES = 10_000
 const REST_MS = 10_000
-/** Far beyond the target, so that a miss has a figure. */
+/** Timeout far above the target, so that a missed target still has a figure. */
 const SELDOM = { patienceMs: 600_000, everyMs: 500 }
-/** Holds one sweep of sizes and catalogs at least. */
+/** Long enough for at least one sweep of sizes and catalogs. */
 const WATCHED_MS = 75_000
 
-/** Gives the cluster its ten thousand, while no operator is there that would claim them. */
+/** Creates ten thousand instances while no operator runs, which would claim them. */
 async function seed(cluster: FreshCluster): Promise<void> {
   const { store } = cluster
   const model = await cluster.firstInstance()
@@ -32,7 +32,7 @@ async function seed(cluster: FreshCluster): Promise<void> {
   await enterDatabases({ ...at, user: admin('username'), password: admin('password') }, own('database'), names)
 }
 
-/** Reads a Secret. @throws Error for what it does not have */
+/** Returns a function that reads the values of a Secret. @throws Error for a missing value */
 async function valuesOf(store: Store, key: Key): Promise<(name: string) => string> {
   const secret = await store.get(Secret, key)
   return (name) => {
@@ -52,8 +52,8 @@ async function run() {
   const start = performance.now()
   await scaleOperator(cluster, 1)
   const readyMs = performance.now() - start
-  await using home = await installationIn(cluster)
-  const { metricsUrls } = home.installation
+  await using deployment = await installationIn(cluster)
+  const { metricsUrls } = deployment.installation
   await until('all instances are settled', () => areSettled(metricsUrls, CLAIMED, INSTANCES), SELDOM)
   const settledMs = performance.now() - start
   await delay(REST_MS)
@@ -68,7 +68,7 @@ async function run() {
       { value: mostMemory(await podUsage(cluster.clients, 'operator')), unit: 'MB', digits: 0 },
       300,
     ),
-    finding('apiserver, memory of a pod (RSS), the most', {
+    finding('apiserver, memory of a pod (RSS), maximum', {
       value: mostMemory(await podUsage(cluster.clients, 'apiserver')),
       unit: 'MB',
       digits: 0,
@@ -79,6 +79,6 @@ async function run() {
 
 export const clusterTenThousand: Measure = {
   name: 'cluster-ten-thousand',
-  method: `In a new cluster, one instance is copied ${INSTANCES} times through the Kubernetes API while the operator is scaled to none, with its Secret and settled status; their databases and logins are entered into the catalog of its server as rows without files. Then one operator is started: settled is when each instance was reconciled and no queue has a key.`,
+  method: `In a new cluster, one instance is copied ${INSTANCES} times through the Kubernetes API, with its Secret and settled status, while the operator has no replica. The databases and logins of the copies are entered into the catalog of the server as rows without files. Then one operator starts. It is settled when each instance was reconciled and all queues are empty.`,
   run,
 }

@@ -12,9 +12,9 @@ import { copyTunnel } from '../seed-tunnels.ts'
 import { summary } from '../statistics.ts'
 
 const TUNNELS = 10_000
-/** Far beyond the targets, so that a miss has a figure. */
+/** Timeout far above the targets, so that a missed target still has a figure. */
 const SELDOM = { patienceMs: 900_000, everyMs: 500 }
-/** Beyond the looks that an operator has half a minute after its start. */
+/** Longer than the checks that an operator runs half a minute after its start. */
 const REST_MS = 90_000
 const WATCHED_MS = 60_000
 const CHANGES = 50
@@ -22,7 +22,7 @@ const FIRST = 'first'
 const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHzDbTh9uvpyKmDDZhcRT8bM8mOTXNQMWfnV8fQl0rMp'
 const ASSIGNED = 'controller="tunnel",result="settled",reason="Assigned"'
 
-/** Gives the cluster its ten thousand, as an operator would leave them, and leaves it without one. @returns their hostnames */
+/** Creates ten thousand settled tunnels, and leaves the cluster without an operator. @returns the tunnels' hostnames */
 async function seed(cluster: FreshCluster, namespace: string): Promise<readonly string[]> {
   const { store, clients } = cluster
   const first = { namespace, name: FIRST }
@@ -32,7 +32,7 @@ async function seed(cluster: FreshCluster, namespace: string): Promise<readonly 
   return copyTunnel(store, first, TUNNELS)
 }
 
-/** Whether the edges show a visitor the tunnel's own certificate. */
+/** Whether the edges serve the tunnel's own certificate. */
 function isServed(host: string, servername: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port: EDGES.ports.https, servername, rejectUnauthorized: false })
@@ -54,8 +54,8 @@ async function run() {
 
   const start = performance.now()
   await scaleOperator(cluster, 1)
-  await using home = await installationIn(cluster)
-  const { metricsUrls } = home.installation
+  await using deployment = await installationIn(cluster)
+  const { metricsUrls } = deployment.installation
   await until('all tunnels are settled', () => areSettled(metricsUrls, ASSIGNED, TUNNELS), SELDOM)
   const settledMs = performance.now() - start
   const some = hosts.filter((_, index) => index % (TUNNELS / 50) === 0)
@@ -74,18 +74,18 @@ async function run() {
   const memory = (value: number) => ({ value, unit: 'MB', digits: 0 })
   return [
     finding('start of the pod to edges that have all certificates', seconds(servedMs)),
-    finding('edge, memory of a pod (RSS), the most', memory(mostMemory(await usage('edge'))), 300),
+    finding('edge, memory of a pod (RSS), maximum', memory(mostMemory(await usage('edge'))), 300),
     finding('operator, processor time while nothing changes', { value: Math.max(...used), unit: '%', digits: 2 }, 1),
     finding('operator: start of the pod to settled', seconds(settledMs), 30),
     finding('change of a tunnel to in force at both edges, p50', { value: changes.median, unit: 'ms' }, 1_000),
     finding('change of a tunnel to in force at both edges, p99', { value: changes.p99, unit: 'ms' }),
     finding('operator, memory (RSS)', memory(mostMemory(await usage('operator')))),
-    finding('apiserver, memory of a pod (RSS), the most', memory(mostMemory(await usage('apiserver')))),
+    finding('apiserver, memory of a pod (RSS), maximum', memory(mostMemory(await usage('apiserver')))),
   ]
 }
 
 export const clusterTunnels: Measure = {
   name: 'cluster-tunnels',
-  method: `In a new cluster, ${TUNNELS} Tunnels, each with a certificate of its own, are made through the Kubernetes API as an operator leaves them, while there is none. Then one is started: settled is when each tunnel was reconciled and no queue has a key. After ${REST_MS / 1_000} s of rest nothing changes for ${WATCHED_MS / 1_000} s, and then one tunnel’s list of visitors changes ${CHANGES} times.`,
+  method: `In a new cluster, ${TUNNELS} Tunnels, each with a certificate of its own, are created through the Kubernetes API in settled state while no operator runs. Then one operator starts. It is settled when each tunnel was reconciled and all queues are empty. After ${REST_MS / 1_000} s of rest, nothing changes for ${WATCHED_MS / 1_000} s. Then the list of allowed visitors of one tunnel changes ${CHANGES} times.`,
   run,
 }

@@ -13,7 +13,7 @@ const WARM_UP = 10
 const POOL = 5
 const MOTOR = 'postgresql-15.4.0'
 
-/** A database by hand, as an administrator makes one: a login that is its owner. */
+/** Database created with SQL, as an administrator does: a login, and a database that it owns. */
 interface ByHand extends AsyncDisposable {
   readonly create: () => Promise<void>
   readonly drop: () => Promise<void>
@@ -45,7 +45,7 @@ async function post(mooring: Mooring): Promise<{ id: string; host: string; port:
 }
 
 async function round(mooring: Mooring, byHand: ByHand, first: 'post' | 'hand'): Promise<{ post: number; hand: number }> {
-  // The pool is refilled and old databases are dropped between the timed parts: neither side pays for the other's clean-up.
+  // The pool refills and old databases are dropped outside the timed parts, so that no side pays for the clean-up of the other.
   await until('the pool is full', async () => (await metric(mooring.ready.metricsUrl, 'mooring_pool_databases')) === POOL)
   let id = ''
   const posting = () => timed(async () => ({ id } = await post(mooring)))
@@ -60,7 +60,7 @@ async function round(mooring: Mooring, byHand: ByHand, first: 'post' | 'hand'): 
 
 async function run() {
   await using dir = await temporaryDirectory()
-  // Once to make the server and its admin's password, which cannot be read while Mooring has the state open.
+  // The first start creates the server and its admin password. The password is readable only while Mooring is stopped.
   await (await startMooring({ dataDir: dir.path }))[Symbol.asyncDispose]()
   const admin = await adminOf(dir.path)
   await using mooring = await startMooring({ dataDir: dir.path, args: [...UNLIMITED, '--warm-pool', String(POOL)] })
@@ -74,7 +74,7 @@ async function run() {
   const [posts, hands] = [samples.map((sample) => sample.post), samples.map((sample) => sample.hand)]
   const [mine, theirs, compared] = [summary(posts), summary(hands), ratio(posts, hands, BLOCK)]
   return [
-    finding('POST, p10: with nothing in the way', { value: quantile(posts, 0.1), unit: 'ms' }),
+    finding('POST, p10', { value: quantile(posts, 0.1), unit: 'ms' }),
     finding('POST, p50', { value: mine.median, unit: 'ms', spread: `MAD ${mine.mad.toFixed(1)}` }, 15),
     finding('POST, p99', { value: mine.p99, unit: 'ms' }, 60),
     finding('CREATE ROLE + CREATE DATABASE by hand, p50', {
@@ -92,6 +92,6 @@ async function run() {
 
 export const createInstance: Measure = {
   name: 'create-instance',
-  method: `${ROUNDS} rounds on one server. Each waits for a full pool, then times, in alternating order, one POST /v1/instances over a kept-alive HTTPS connection and, on an open administrator's connection, CREATE ROLE and CREATE DATABASE with the server's defaults. Both are then dropped, untimed. The ratio is that of medians, in blocks of ${BLOCK} rounds.`,
+  method: `${ROUNDS} rounds on one server. Each round waits for a full pool. It then times, in alternating order, one POST /v1/instances over a keep-alive HTTPS connection, and CREATE ROLE and CREATE DATABASE with the server's defaults on an open connection of an administrator. Deletion of both is not timed. The ratio compares medians in blocks of ${BLOCK} rounds.`,
   run,
 }

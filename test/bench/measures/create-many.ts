@@ -32,7 +32,7 @@ async function run() {
 
   const { median, p99, mad } = summary(times)
   return [
-    finding('answers other than 201', { value: refusals.length, unit: '', digits: 0 }, 0),
+    finding('responses other than 201', { value: refusals.length, unit: '', digits: 0 }, 0),
     finding('POST, p99', { value: p99 / 1_000, unit: 's', digits: 2 }, 2),
     finding('POST, p50', { value: median / 1_000, unit: 's', digits: 2, spread: `MAD ${(mad / 1_000).toFixed(2)}` }),
     finding('instances a second', { value: INSTANCES / (total / 1_000), unit: '' }),
@@ -42,6 +42,6 @@ async function run() {
 
 export const createMany: Measure = {
   name: 'create-many',
-  method: `${AT_ONCE} callers, each with a connection of its own, POST until there are ${INSTANCES} instances, beginning with one server and the default warm pool of 5. Servers hold 50, so more are started meanwhile. Quotas and rate limits are raised by flags.`,
+  method: `${AT_ONCE} callers, each with its own connection, send POST requests until ${INSTANCES} instances exist. The run begins with one server and the default warm pool of 5. A server holds 50 instances, so Mooring starts more servers during the run. Flags raise quotas and rate limits.`,
   run,
 }

@@ -6,9 +6,9 @@ import { temporaryDirectory } from '../temporary-directory.ts'
 import { UNLIMITED } from '../unlimited.ts'
 
 const INSTANCES = 20
-/** For the pool to be full again and what was set up to be collected. */
+/** Time in which the pool refills, and the garbage of the setup is collected. */
 const REST_MS = 20_000
-/** Holds a whole period of every repeated work: statements are looked at every 5 s, sizes and catalogs every 60 s. */
+/** Longer than each periodic task: statements are checked every 5 s, sizes and catalogs every 60 s. */
 const WATCHED_MS = 120_000
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
@@ -38,6 +38,6 @@ async function run() {
 
 export const idle: Measure = {
   name: 'idle',
-  method: `One server with ${INSTANCES} instances, made over the API; after ${REST_MS / 1_000} s of rest, processor time of ${WATCHED_MS / 1_000} s out of /proc, as a share of one core, and memory at the end. The database server is counted apart, with all its sessions.`,
+  method: `One server has ${INSTANCES} instances, created through the API. After ${REST_MS / 1_000} s of rest, /proc gives the processor time of ${WATCHED_MS / 1_000} s, as a share of one core, and the memory at the end. The database server is counted separately, with all its sessions.`,
   run,
 }

@@ -35,17 +35,17 @@ async function keepWhileServing(server: JournalServer): Promise<readonly Finding
   const microseconds = (used.user + used.system) / given
   return [
     {
-      what: `records kept, of ${RATE} given a second`,
+      what: `records kept, of ${RATE} sent a second`,
       result: `${perSecond.toFixed(0)} /s`,
       target: `≥ ${RATE * 0.9} /s`,
       holds: perSecond >= RATE * 0.9,
     },
     finding('records dropped', { value: spool.dropped(), unit: '', digits: 0 }, 0),
-    finding('processor time of the thread that serves, for each', { value: microseconds, unit: 'µs' }),
+    finding('processor time of the serving thread for each record', { value: microseconds, unit: 'µs' }),
   ]
 }
 
-/** Sums as ten million requests of a day leave them, among those of 300 other tunnels. */
+/** Inserts the sums of one tunnel with ten million requests in a day, and those of 300 other tunnels, and measures reads of the stats. */
 async function readStats(server: JournalServer): Promise<readonly Finding[]> {
   const tunnel = randomUUIDv7()
   const now = Math.floor(Date.now() / 60_000)
@@ -89,6 +89,6 @@ async function run(): Promise<readonly Finding[]> {
 
 export const journalMeasure: Measure = {
   name: 'journal',
-  method: `A PostgreSQL 15 on this machine with the settings of Mooring's servers. ${RATE} requests a second are given to a spool for ${SECONDS} s; the rate is what has arrived in PostgreSQL, over the time until the last one has. For the stats, the sums of a day with ten million requests of one tunnel from 256 addresses, beside 300 other tunnels, read ${READS} times.`,
+  method: `PostgreSQL 15 on this machine, with the settings of Mooring's servers. A spool receives ${RATE} requests a second for ${SECONDS} s. The rate is the number of requests stored in PostgreSQL, divided by the time until the last one is stored. The stats are read ${READS} times from the sums of one day, with ten million requests of one tunnel from 256 addresses, and 300 other tunnels.`,
   run,
 }

@@ -34,7 +34,7 @@ async function runWarm() {
 
 export const warmStart: Measure = {
   name: 'warm-start',
-  method: `${WARM_ROUNDS} rounds of \`npm start\` in an installed clone, as from a shell, until it says that it is ready: once with a new data directory (which makes a database server and its warm pool's first database) and, in the same round, once more on the directory it left.`,
+  method: `${WARM_ROUNDS} rounds of \`npm start\` in an installed clone, as from a shell, until it prints that it is ready. Each round starts twice: with a new data directory, which creates a database server and the first database of its warm pool, and then again with the same directory.`,
   run: runWarm,
 }
 
@@ -52,6 +52,6 @@ async function runCold() {
 
 export const coldStart: Measure = {
   name: 'cold-start',
-  method: `${COLD_ROUNDS} rounds: a fresh clone of what is committed, an empty npm cache, \`npm start\` with Node and npm of the machine, until it says that it is ready. Packages are downloaded from the configured registry.`,
+  method: `${COLD_ROUNDS} rounds: a new clone of the committed state, an empty npm cache, and \`npm start\` with the machine's Node and npm, until it prints that it is ready. Packages are downloaded from the configured registry.`,
   run: runCold,
 }

@@ -12,10 +12,10 @@ import { UNLIMITED } from '../unlimited.ts'
 const INSTANCES = 10_000
 const PAGES = 200
 const REST_MS = 10_000
-/** Holds one sweep of sizes and catalogs at least. */
+/** Long enough for at least one sweep of sizes and catalogs. */
 const WATCHED_MS = 75_000
 
-/** Gives the data directory its ten thousand; Mooring is not running before and after. */
+/** Creates ten thousand instances in the data directory. Mooring is stopped before and after. */
 async function seed(dataDir: string): Promise<void> {
   const model = { id: '', name: '', host: '', port: 0 }
   {
@@ -34,7 +34,7 @@ async function seed(dataDir: string): Promise<void> {
 
 const reconciles = (mooring: Mooring): Promise<number> => metric(mooring.ready.metricsUrl, 'mooring_reconcile_total')
 
-/** Until every instance was reconciled and no controller has a key waiting. */
+/** Resolves when every instance was reconciled and all queues are empty. */
 async function settled({ ready: { metricsUrl } }: Mooring): Promise<void> {
   await until('all instances are settled', async () => {
     const done = await metric(
@@ -76,6 +76,6 @@ async function run() {
 
 export const tenThousand: Measure = {
   name: 'ten-thousand',
-  method: `One instance is made over the API and copied in the store, with its Secret and settled status, until there are ${INSTANCES}; their databases and logins are entered into the catalog of its server as rows without files. Then Mooring is started: settled is when each instance was reconciled and no queue has a key. ${PAGES} list pages over a kept-alive HTTPS connection. Reconciles of all controllers are counted by their metric while nothing changes, for long enough to hold a sweep of the catalogs.`,
+  method: `One instance is created through the API, and copied in the store, with its Secret and settled status, until ${INSTANCES} exist. The databases and logins of the copies are entered into the catalog of the server as rows without files. Then Mooring starts. It is settled when each instance was reconciled and all queues are empty. ${PAGES} list pages are requested over a keep-alive HTTPS connection. A metric counts the reconciles of all controllers while nothing changes, for longer than a sweep of the catalogs takes.`,
   run,
 }

@@ -11,7 +11,7 @@ const ROUNDS = 15
 const BLOCK = 5
 const MIB = 1024 * 1024
 
-/** MiB a second of one download. */
+/** Downloads the large file once. @returns the rate in MiB a second */
 async function download(side: Side): Promise<number> {
   const url = `http://127.0.0.1:${side.httpPort}/large`
   const args = [
@@ -25,7 +25,7 @@ async function download(side: Side): Promise<number> {
     url,
   ]
   const [seconds = 0, bytes = 0] = (await run('curl', args)).stdout.split(' ').map(Number)
-  if (bytes !== LARGE_BYTES) throw new Error(`${side.name} gave ${bytes} bytes of ${LARGE_BYTES}`)
+  if (bytes !== LARGE_BYTES) throw new Error(`${side.name} sent ${bytes} of ${LARGE_BYTES} bytes`)
   return bytes / MIB / seconds
 }
 
@@ -40,7 +40,7 @@ async function runBulk() {
 
 export const tunnelBulk: Measure = {
   name: 'tunnel-bulk',
-  method: `The tunnel of tunnel-requests; ${ROUNDS} downloads of 64 MiB by curl over each side in turn. The ratio is of medians in blocks of ${BLOCK}.`,
+  method: `The tunnel of tunnel-requests. curl downloads 64 MiB ${ROUNDS} times through each side, in turn. The ratio compares medians in blocks of ${BLOCK}.`,
   run: runBulk,
 }
 
@@ -51,7 +51,7 @@ const SECONDS = 5
 async function runFairness() {
   await using pair = await startPair()
   const taken = await rounds([pair.edge, pair.peer], 5, async (side) => {
-    // A little longer than what is measured: there is always a download.
+    // Downloads run longer than the sample, so that they load the tunnel for all of it.
     const downloads = wrk(side, { connections: DOWNLOADS, seconds: SECONDS + 2, path: '/large' })
     const small = await sample(side, { connections: SMALL, seconds: SECONDS })
     await downloads
@@ -65,6 +65,6 @@ async function runFairness() {
 
 export const tunnelFairness: Measure = {
   name: 'tunnel-fairness',
-  method: `The tunnel of tunnel-requests with ${DOWNLOADS} downloads of 64 MiB without end, and beside them ${SMALL} connections of small requests: 5 rounds of ${SECONDS} s on each side in turn.`,
+  method: `The tunnel of tunnel-requests, with ${DOWNLOADS} connections that repeat a download of 64 MiB, and ${SMALL} connections of small requests at the same time: 5 rounds of ${SECONDS} s on each side, in turn.`,
   run: runFairness,
 }

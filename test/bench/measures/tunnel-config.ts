@@ -12,7 +12,7 @@ const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 async function run() {
   await using dir = await temporaryDirectory()
   await using mooring = await startMooring({ dataDir: dir.path, args: UNLIMITED })
-  // Then the edge answers OPTIONS itself at once, when it does not redirect.
+  // With it, the edge answers OPTIONS itself when it does not redirect.
   const config = { allowCorsPreflight: true }
   const made = await mooring.call('POST', TUNNELS, { body: { name: 'bench', regionId: mooring.ready.regionId, config } })
   const { tunnel } = made.body.data
@@ -36,6 +36,6 @@ async function run() {
 
 export const tunnelConfig: Measure = {
   name: 'tunnel-config',
-  method: `An embedded Mooring with one tunnel: ${ROUNDS} times, httpsOnly is turned on or off by PATCH, and the tunnel is visited again and again over HTTP until it redirects, or does not any more. The time runs from before the PATCH.`,
+  method: `An embedded Mooring with one tunnel. ${ROUNDS} PATCH requests turn httpsOnly on or off. After each, a visitor repeats a request over HTTP until the redirect appears or disappears. The time starts before the PATCH.`,
   run,
 }

@@ -7,7 +7,7 @@ import { cpuSeconds } from '../process-usage.ts'
 const TUNNELS = 5_000
 const AT_ONCE = 16
 const KB = 1_000
-/** Holds two keepalives of each. */
+/** Long enough for two keep-alives of each tunnel. */
 const WATCHED_MS = 20_000
 
 async function run() {
@@ -18,7 +18,7 @@ async function run() {
     await client.serve((channel) => channel.end())
     clients.push(client)
   }
-  // What the first ones cost is the program's.
+  // The first sessions also load code and fill caches. They are not counted.
   await Promise.all(Array.from({ length: AT_ONCE }, connect))
   const before = await edge.usage()
   const start = performance.now()
@@ -35,7 +35,7 @@ async function run() {
   const each = (bytes: number) => ({ value: bytes / made / KB, unit: 'KB' })
   return [
     finding('memory of an idle tunnel (resident)', each(after.rss - before.rss), 40),
-    finding('of it objects and buffers', each(after.heap + after.buffers - before.heap - before.buffers)),
+    finding('of that, objects and buffers', each(after.heap + after.buffers - before.heap - before.buffers)),
     finding('tunnels', { value: after.sessions, unit: '', digits: 0 }),
     finding('processor time a login', {
       value: (connected / made) * 1_000,
@@ -49,6 +49,6 @@ async function run() {
 
 export const tunnelIdle: Measure = {
   name: 'tunnel-idle',
-  method: `${TUNNELS} tunnels with a client each (ssh2's, in the process that measures) on one edge: memory after a garbage collection, with them and before them, divided by their number; then processor time of ${WATCHED_MS / 1_000} s.`,
+  method: `${TUNNELS} tunnels on one edge, each with one client (ssh2, in the process that measures). Memory of the edge after a garbage collection is compared before and after their logins, and divided by their number. Then the processor time of ${WATCHED_MS / 1_000} s is measured.`,
   run,
 }

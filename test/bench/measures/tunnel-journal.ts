@@ -8,7 +8,7 @@ import { atLeast } from '../tunnel/rounds.ts'
 import { summary, timed } from '../statistics.ts'
 import { temporaryDirectory } from '../temporary-directory.ts'
 
-/** A tenth of what the target says: the roll-ups, which are all that is read, are as many. */
+/** A tenth of the target's number. The stats read roll-ups only, and their number is the same. */
 const RECORDS = 1_000_000
 const BATCH = 2_000
 const DAY_MS = 86_400_000
@@ -39,7 +39,7 @@ async function run() {
   for (let sent = 0; sent < RECORDS; sent += BATCH) {
     for (let index = sent; index < sent + BATCH; index++)
       journal.request(record(from + Math.floor((index / RECORDS) * DAY_MS), index))
-    // Faster than it is kept, it would be dropped.
+    // The journal drops records that arrive faster than it stores them.
     while (sent + BATCH - (await kept()) > 10 * BATCH) await delay(1)
   }
   while ((await kept()) < RECORDS - journal.dropped()) await delay(10)
@@ -60,6 +60,6 @@ async function run() {
 
 export const tunnelJournal: Measure = {
   name: 'tunnel-journal',
-  method: `${RECORDS / 1e6} million request records of one tunnel, from 1,024 addresses, evenly over 24 h, as fast as the journal keeps them in its file; then its stats of the 24 h, ${READS} times.`,
+  method: `The journal stores ${RECORDS / 1e6} million request records of one tunnel in its file, as fast as it can. They come from 1,024 addresses and are spread evenly over 24 h. Then the stats of the 24 h are read ${READS} times.`,
   run,
 }

@@ -11,7 +11,7 @@ const SECONDS = 60
 const AFTER_MS = 60_000
 const CONNECTIONS = 64
 
-/** Lua of wrk: no two requests have the same head. */
+/** Returns a Lua script for wrk with a different head for each request. */
 const differing = (host: string): string => `
 local count = 0
 request = function()
@@ -45,6 +45,6 @@ async function run() {
 
 export const tunnelMemory: Measure = {
   name: 'tunnel-memory',
-  method: `Resident memory of one edge before, during and after load by wrk with ${CONNECTIONS} connections, of three kinds one after the other, ${SECONDS} s each.`,
+  method: `Resident memory of one edge before, during and after three kinds of load, one after the other, of ${SECONDS} s each. wrk creates the load with ${CONNECTIONS} connections.`,
   run,
 }

@@ -36,7 +36,7 @@ async function run() {
 
 export const tunnelRequests: Measure = {
   name: 'tunnel-requests',
-  method: `One tunnel by OpenSSH's client to an nginx that answers 27 bytes, once through an edge (in a process of its own, with its journal on disk and its metrics) and once through OpenSSH's server with nginx before it, which keeps its connections: ${ROUNDS} rounds in turn of ${SECONDS} s of wrk, one thread and ${CONNECTIONS} connections. Processor time is that of the edge, and of sshd and the nginx before it, out of /proc. Ratios are of medians in blocks of ${BLOCK} rounds.`,
+  method: `One tunnel of OpenSSH's client to an nginx that responds with 27 bytes, on two sides. One side is an edge in its own process, with metrics and its journal on disk. The other is OpenSSH's server behind an nginx with keep-alive connections. wrk runs ${ROUNDS} rounds of ${SECONDS} s on each side, in turn, with one thread and ${CONNECTIONS} connections. /proc gives the processor time of the edge, and of sshd with the nginx in front of it. Ratios compare medians in blocks of ${BLOCK} rounds.`,
   run,
 }
 
@@ -64,7 +64,7 @@ async function runMany() {
 
 export const tunnelMany: Measure = {
   name: 'tunnel-many',
-  method: `The same with ${TUNNELS} tunnels, each by a client of its own, and a wrk of ${CONNECTIONS / TUNNELS} connections for each, all at once.`,
+  method: `As tunnel-requests, with ${TUNNELS} tunnels at the same time. Each tunnel has its own client, and its own wrk with ${CONNECTIONS / TUNNELS} connections.`,
   run: runMany,
 }
 
@@ -85,6 +85,6 @@ async function runConnections() {
 
 export const tunnelConnections: Measure = {
   name: 'tunnel-connections',
-  method: 'The tunnel of tunnel-requests with a new connection of the visitor for each request (Connection: close).',
+  method: 'The tunnel of tunnel-requests. Each request of a visitor uses a new connection (Connection: close).',
   run: runConnections,
 }

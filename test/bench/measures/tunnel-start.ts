@@ -16,6 +16,6 @@ async function run() {
 
 export const tunnelStart: Measure = {
   name: 'tunnel-start',
-  method: `${ROUNDS} times on each side in turn: OpenSSH's client is started, and the tunnel is asked again and again, each time a millisecond after the last answer, until it answers 200. The start of the process is part of it.`,
+  method: `${ROUNDS} times on each side, in turn: OpenSSH's client starts, and a visitor repeats a request, one millisecond after each response, until the tunnel responds with 200. The time includes the start of the client process.`,
   run,
 }

@@ -14,7 +14,7 @@ import { freePort } from '../../support/free-port.ts'
 const soon = { timeout: 10_000, interval: 10 }
 const quick = { limits: { pingMs: 50, silentMs: 1_000, tickMs: 20, helloMs: 1_000 } }
 
-/** A line between edges that a test may let go dead, without a word to either end. */
+/** TCP relay between two edges. A test can make it stop forwarding without closing. */
 async function wire(port: number) {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
@@ -29,7 +29,7 @@ async function wire(port: number) {
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    /** Nothing gets through any more, and nothing new is taken. */
+    /** Stops forwarding, and accepts no new connections. */
     die() {
       server.close()
       for (const socket of sockets) socket.unpipe().pause()
@@ -41,10 +41,10 @@ async function wire(port: number) {
   }
 }
 
-async function home() {
+async function fixture() {
   const opened = await openMeshFixture()
   onTestFinished(() => opened[Symbol.asyncDispose]())
-  return { home: opened, key: await makeKey(opened) }
+  return { fixture: opened, key: await makeKey(opened) }
 }
 
 async function edgeOf(...args: Parameters<typeof startMeshEdge>): Promise<MeshEdge> {
@@ -77,11 +77,11 @@ const closed = (socket: Socket) =>
 const linked = (edge: MeshEdge, links: number) =>
   vi.waitFor(async () => expect(await metric(edge, 'mooring_edge_mesh_links')).toBe(links), soon)
 
-describe('an edge that says nothing any more', () => {
-  test('is dropped with its sessions and channels, and a client that comes to another edge is served at once', async () => {
-    const { home: here, key } = await home()
+describe('an edge that stops responding', () => {
+  test('is removed with its sessions and channels, and its client serves at once at another edge', async () => {
+    const { fixture: here, key } = await fixture()
     const lines: Awaited<ReturnType<typeof wire>>[] = []
-    // Either may dial the other.
+    // Either edge may open the connection.
     const wired = {
       ...quick,
       announce: async (port: number) => {
@@ -116,8 +116,8 @@ describe('an edge that says nothing any more', () => {
   })
 })
 
-test('three edges have a link each, and know the sessions of all when one comes later', async () => {
-  const { home: here, key } = await home()
+test('three edges connect in pairs, and an edge that joins later learns all sessions', async () => {
+  const { fixture: here, key } = await fixture()
   const first = await edgeOf(here, 'edge-a')
   const second = await edgeOf(here, 'edge-b')
   const { hostname } = await here.tunnel(key.publicKey)
@@ -132,14 +132,14 @@ test('three edges have a link each, and know the sessions of all when one comes 
   for (const edge of [first, second]) await linked(edge, 1)
 })
 
-test('an edge that starts again where it is listed still knows the sessions of all when it has joined', async () => {
-  const { home: here, key } = await home()
+test('an edge that restarts while peers list its old address learns all sessions before it has joined', async () => {
+  const { fixture: here, key } = await fixture()
   const first = await edgeOf(here, 'edge-a')
   const { hostname } = await here.tunnel(key.publicKey)
   const client = await connectClient(here, { sshPort: first.ports.ssh, hostname, key, target: await backend() })
   onTestFinished(() => client[Symbol.asyncDispose]())
   await vi.waitFor(async () => expect(await visit({ port: first.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
-  // Of the two the other is to dial, and does not find it where it is listed; a third one is listed that does not answer.
+  // edge-a is to connect to edge-b, whose listed address is wrong. The listed edge-0 does not exist.
   const gone = await freePort()
   await here.announce('edge-b', gone)
   await here.announce('edge-0', gone)
@@ -149,8 +149,8 @@ test('an edge that starts again where it is listed still knows the sessions of a
   expect(await visit({ port: second.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
 })
 
-test('a tunnel that is deleted ends its sessions at their own edge, for the visitors of all', async () => {
-  const { home: here, key } = await home()
+test('a tunnel whose keys are removed ends its sessions, and every edge forgets them', async () => {
+  const { fixture: here, key } = await fixture()
   const left = await edgeOf(here, 'edge-a')
   const right = await edgeOf(here, 'edge-b')
   const { hostname, name } = await here.tunnel(key.publicKey)
@@ -162,12 +162,12 @@ test('a tunnel that is deleted ends its sessions at their own edge, for the visi
   await vi.waitFor(async () => expect(await metric(left, 'mooring_edge_mesh_sessions')).toBe(0), soon)
 })
 
-describe('the certificate', () => {
-  test('is renewed without a restart: new links are made with the new one', async () => {
-    const { home: here } = await home()
+describe('the mesh certificate', () => {
+  test('is renewed without a restart, and new mesh connections use the new one', async () => {
+    const { fixture: here } = await fixture()
     const left = await edgeOf(here, 'edge-a')
     await here.renewMeshCertificate()
-    await left.look()
+    await left.reload()
     const right = await edgeOf(here, 'edge-b')
     await linked(right, 1)
     await linked(left, 1)
@@ -175,23 +175,26 @@ describe('the certificate', () => {
     expect(serialNumber).toBe((await certificateOf(right.ports.mesh, here.meshFiles)).serialNumber)
   })
 
-  test.each(['none', 'another authority’s'])('of a stranger is %s: it learns nothing and is hung up on', async (which) => {
-    const { home: here } = await home()
-    const edge = await edgeOf(here, 'edge-a')
-    const ca = await createCa(new Date())
-    const own = await issueCertificate({ ca, names: ['edge-b'], now: new Date(), usage: 'peer' })
-    const socket = connectTls({
-      ...{ host: '127.0.0.1', port: edge.ports.mesh, rejectUnauthorized: false },
-      ...(which !== 'none' && { cert: own.certificate, key: own.key }),
-    })
-    let heard = 0
-    socket.on('data', (data: Buffer) => (heard += data.length)).on('error', () => socket.destroy())
-    await closed(socket)
-    expect(heard).toBe(0)
-  })
+  test.each(['none', 'another authority’s'])(
+    'of a peer is %s: the edge closes the connection without sending data',
+    async (which) => {
+      const { fixture: here } = await fixture()
+      const edge = await edgeOf(here, 'edge-a')
+      const ca = await createCa(new Date())
+      const own = await issueCertificate({ ca, names: ['edge-b'], now: new Date(), usage: 'peer' })
+      const socket = connectTls({
+        ...{ host: '127.0.0.1', port: edge.ports.mesh, rejectUnauthorized: false },
+        ...(which !== 'none' && { cert: own.certificate, key: own.key }),
+      })
+      let heard = 0
+      socket.on('data', (data: Buffer) => (heard += data.length)).on('error', () => socket.destroy())
+      await closed(socket)
+      expect(heard).toBe(0)
+    },
+  )
 
-  test('of a peer does not help one who does not speak as edges do, or not at all', async () => {
-    const { home: here } = await home()
+  test('alone does not keep a connection open: the peer must use the mesh protocol', async () => {
+    const { fixture: here } = await fixture()
     const edge = await edgeOf(here, 'edge-a', quick)
     const hello = Buffer.from([1, 0, 0, 2, 0, 0, 0, 0, 0x7b, 0x7d])
     for (const said of [Buffer.alloc(0), hello, Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.alloc(64, 0xff)]) {
@@ -218,11 +221,11 @@ async function certificateOf(port: number, files: string) {
   return certificate
 }
 
-test('files that are of no use are refused at the start, and passed over later', async () => {
-  const { home: here } = await home()
+test('an edge rejects unreadable certificate files at its start, and ignores them later', async () => {
+  const { fixture: here } = await fixture()
   const edge = await edgeOf(here, 'edge-a')
   await writeFile(join(here.meshFiles, 'tls.key'), 'no key')
-  await edge.look()
+  await edge.reload()
   const empty = await mkdtemp(join(here.directory, 'empty-'))
   await expect(startMeshEdge({ ...here, meshFiles: empty }, 'edge-b')).rejects.toMatchObject({ code: 'files_unreadable' })
 })

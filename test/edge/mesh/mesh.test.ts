@@ -10,18 +10,18 @@ import { DOMAIN, openMeshFixture, startMeshEdge } from '../../support/edge/mesh-
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
-const home = await openMeshFixture()
-const key = await makeKey(home)
-const left = await startMeshEdge(home, 'edge-a')
-const right = await startMeshEdge(home, 'edge-b')
+const fixture = await openMeshFixture()
+const key = await makeKey(fixture)
+const left = await startMeshEdge(fixture, 'edge-a')
+const right = await startMeshEdge(fixture, 'edge-b')
 
 afterAll(async () => {
   await left[Symbol.asyncDispose]()
   await right[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
-/** A web server on this machine. */
+/** Starts a web server on this machine. @returns its port */
 async function backend(answer: RequestListener): Promise<number> {
   const server = createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -37,29 +37,29 @@ const says =
   (_request, response) =>
     response.end(text)
 
-/** A tunnel whose client is connected to the edge, as far as every edge knows. */
+/** Creates a tunnel with a client at the edge. Resolves when the tunnel responds through that edge. */
 async function served(target: number, edge = left) {
-  const { hostname } = await home.tunnel(key.publicKey)
+  const { hostname } = await fixture.tunnel(key.publicKey)
   const client = await join(hostname, target, edge)
   return { hostname, client }
 }
 
 async function join(hostname: string, target: number, edge = left) {
-  const client = await connectClient(home, { sshPort: edge.ports.ssh, hostname, key, target })
+  const client = await connectClient(fixture, { sshPort: edge.ports.ssh, hostname, key, target })
   onTestFinished(() => client[Symbol.asyncDispose]())
   await vi.waitFor(async () => expect(await visit({ port: edge.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
   return client
 }
 
 describe('a visitor of one edge', () => {
-  test('is served by a client of another, plain and over TLS', async () => {
+  test('reaches a client at another edge, over HTTP and HTTPS', async () => {
     const { hostname } = await served(await backend(says('hello')))
     const { ports } = right
     expect(await visit({ port: ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })
-    expect(await visit({ port: ports.https, hostname, ca: home.ca.certificate })).toMatchObject({ status: 200, body: 'hello' })
+    expect(await visit({ port: ports.https, hostname, ca: fixture.ca.certificate })).toMatchObject({ status: 200, body: 'hello' })
   })
 
-  test('gets 16 MiB whole, and sends as many, whatever their pace', async () => {
+  test('downloads and uploads 16 MiB at the same time without loss', async () => {
     const sent = randomBytes(16 * 1024 * 1024)
     const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
     const target = await backend((asked, response) => {
@@ -76,7 +76,7 @@ describe('a visitor of one edge', () => {
     expect(up.toString()).toBe(digest(sent))
   })
 
-  test('who stops reading costs neither edge more than windows', async () => {
+  test('that stops reading limits the memory of both edges to flow-control windows', async () => {
     let written = 0
     const target = await backend((asked, response) => {
       if (asked.url === '/') return void response.end('')
@@ -105,12 +105,12 @@ describe('a visitor of one edge', () => {
       },
       { timeout: 10_000, interval: 500 },
     )
-    // The kernel's buffers of six sockets are in it.
+    // Includes the kernel's buffers of six sockets.
     expect(written).toBeLessThan(24 * 1024 * 1024)
     answer.destroy()
   })
 
-  test('speaks with a backend that changes the protocol', async () => {
+  test('upgrades the protocol with a backend', async () => {
     const target = await backend(says('plain'))
     const { hostname } = await served(target)
     const echo = createServer().on('upgrade', (_asked, socket) => {
@@ -119,8 +119,8 @@ describe('a visitor of one edge', () => {
     })
     await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void echo.close())
-    const { hostname: other } = await home.tunnel(key.publicKey)
-    const client = await connectClient(home, {
+    const { hostname: other } = await fixture.tunnel(key.publicKey)
+    const client = await connectClient(fixture, {
       ...{ sshPort: left.ports.ssh, hostname: other, key, target: (echo.address() as AddressInfo).port },
     })
     onTestFinished(() => client[Symbol.asyncDispose]())
@@ -142,10 +142,10 @@ describe('a visitor of one edge', () => {
     expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ body: 'plain' })
   })
 
-  test('resumes at another the TLS session of the one before', async () => {
+  test('resumes its TLS session at another edge', async () => {
     const { hostname } = await served(await backend(says('hello')))
     const servername = `${hostname}.${DOMAIN}`
-    const about = { host: '127.0.0.1', servername, ca: home.ca.certificate, ALPNProtocols: ['http/1.1'] }
+    const about = { host: '127.0.0.1', servername, ca: fixture.ca.certificate, ALPNProtocols: ['http/1.1'] }
     const first = connectTls({ ...about, port: left.ports.https })
     const [session] = (await once(first, 'session')) as [Buffer]
     first.destroy()
@@ -155,9 +155,9 @@ describe('a visitor of one edge', () => {
     second.destroy()
   })
 
-  test('is told of a backend that is not there', async () => {
-    const { hostname } = await home.tunnel(key.publicKey)
-    const client = await connectClient(home, { sshPort: left.ports.ssh, hostname, key, target: 9 })
+  test('gets 502 when the client’s target refuses connections', async () => {
+    const { hostname } = await fixture.tunnel(key.publicKey)
+    const client = await connectClient(fixture, { sshPort: left.ports.ssh, hostname, key, target: 9 })
     onTestFinished(() => client[Symbol.asyncDispose]())
     await vi.waitFor(
       async () =>
@@ -166,17 +166,17 @@ describe('a visitor of one edge', () => {
     )
   })
 
-  test('is told when the client has gone', async () => {
+  test('gets 503 when the client has disconnected', async () => {
     const { hostname, client } = await served(await backend(says('hello')))
     await client[Symbol.asyncDispose]()
     expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 503, error: 'tunnel_offline' })
   })
 })
 
-test('a client that comes anew at another edge is asked first by all, and the former is told to go when it is silent', async () => {
+test('all edges prefer a client that reconnects at another edge, and its unresponsive former session ends', async () => {
   const { hostname, client } = await served(await backend(says('first')), left)
   client.freeze()
-  const anew = await connectClient(home, {
+  const anew = await connectClient(fixture, {
     ...{ sshPort: right.ports.ssh, hostname, key, target: await backend(says('second')) },
   })
   onTestFinished(() => anew[Symbol.asyncDispose]())
@@ -187,7 +187,7 @@ test('a client that comes anew at another edge is asked first by all, and the fo
   await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject(ended), soon)
 })
 
-test('clients at both edges share the requests once the older one has been heard of', async () => {
+test('clients at two edges share the requests of a tunnel', async () => {
   const slow: RequestListener = (asked, response) => void setTimeout(() => response.end(asked.url), 300)
   const seen = { old: 0, new: 0 }
   const counting =
@@ -210,8 +210,8 @@ test('clients at both edges share the requests once the older one has been heard
 test.each([
   { setting: 'an ingress list', change: { ingressIPWhitelist: ['192.0.2.0/24'] } },
   { setting: 'httpsOnly', change: { httpsOnly: true } },
-])('an open upgrade at one edge to a client of another ends with $setting that does not allow it', async ({ change }) => {
-  const { hostname, name } = await home.tunnel(key.publicKey)
+])('an open upgrade between two edges ends when $setting no longer allows it', async ({ change }) => {
+  const { hostname, name } = await fixture.tunnel(key.publicKey)
   const target = createServer().on('upgrade', (_asked, socket) => {
     socket.on('error', () => socket.destroy())
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n')
@@ -219,7 +219,7 @@ test.each([
   })
   await new Promise<void>((resolve) => target.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void target.close())
-  const client = await connectClient(home, {
+  const client = await connectClient(fixture, {
     ...{ sshPort: left.ports.ssh, hostname, key, target: (target.address() as AddressInfo).port },
   })
   onTestFinished(() => client[Symbol.asyncDispose]())
@@ -232,7 +232,7 @@ test.each([
   const closed = new Promise((resolve) => socket.on('error', () => undefined).on('close', resolve))
   socket.write('ping')
   expect(String((await once(socket, 'data'))[0])).toBe('ping')
-  await home.store.mergePatch(Tunnel, { namespace: 'acme--prod', name }, { spec: { config: change } })
+  await fixture.store.mergePatch(Tunnel, { namespace: 'acme--prod', name }, { spec: { config: change } })
   await closed
 })
 
@@ -242,9 +242,9 @@ test.each([
 ])('a newer client $where whose target is down fails no request at any edge', async ({ bad }) => {
   const { hostname } = await served(await backend(says('hello')), left)
   const port = await freePort()
-  const newer = await connectClient(home, { sshPort: bad.ports.ssh, hostname, key, target: port })
+  const newer = await connectClient(fixture, { sshPort: bad.ports.ssh, hostname, key, target: port })
   onTestFinished(() => newer[Symbol.asyncDispose]())
-  // Each visit that reaches it makes stock ssh say so: the edges know of it.
+  // OpenSSH reports each refused channel, so that the count shows visits that reached this client.
   const refusals = () => newer.said().split('failed').length - 1
   const statuses = new Set<number>()
   for (const { ports } of [left, right]) {

@@ -14,23 +14,23 @@ import { DOMAIN, openMeshFixture } from '../../support/edge/mesh-edges.ts'
 import { freePort } from '../../support/free-port.ts'
 
 const soon = { timeout: 15_000, interval: 20 }
-const home = await openMeshFixture()
-const kubeconfig = join(home.directory, 'kubeconfig')
-const api = await serveStore(home.store, kubeconfig)
-const key = await makeKey(home)
+const fixture = await openMeshFixture()
+const kubeconfig = join(fixture.directory, 'kubeconfig')
+const api = await serveStore(fixture.store, kubeconfig)
+const key = await makeKey(fixture)
 afterAll(async () => {
   await api[Symbol.asyncDispose]()
-  await home[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
 let count = 0
 async function edgeProcess(options: { dataDir?: string; name?: string; drainSeconds?: number } = {}): Promise<EdgeProcess> {
   const { name = `edge-${String((count += 1))}` } = options
-  const edge = await startEdgeProcess(home, { ...options, name, kubeconfig, metricsPort: await freePort() })
-  await home.announce(name, edge.ports.mesh)
+  const edge = await startEdgeProcess(fixture, { ...options, name, kubeconfig, metricsPort: await freePort() })
+  await fixture.announce(name, edge.ports.mesh)
   onTestFinished(async () => {
     await edge[Symbol.asyncDispose]()
-    await home.withdraw(name)
+    await fixture.withdraw(name)
   })
   return edge
 }
@@ -46,7 +46,7 @@ async function backend(answer: RequestListener = (_asked, response) => response.
 }
 
 async function client(edge: EdgeProcess, hostname: string, target: number) {
-  const connected = await connectClient(home, { sshPort: edge.ports.ssh, hostname, key, target })
+  const connected = await connectClient(fixture, { sshPort: edge.ports.ssh, hostname, key, target })
   onTestFinished(() => connected[Symbol.asyncDispose]())
   return connected
 }
@@ -57,9 +57,9 @@ const served = (edge: EdgeProcess, hostname: string) =>
 const readiness = async ({ metricsPort }: EdgeProcess) => (await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).status
 
 describe('an edge that is killed', () => {
-  test('takes its visitors’ requests along with a reason, and its client is served at once wherever it comes next', async () => {
+  test('cuts pending requests, later ones are 503, and its client serves at once at another edge', async () => {
     const [left, right] = [await edgeProcess(), await edgeProcess()]
-    const { hostname } = await home.tunnel(key.publicKey)
+    const { hostname } = await fixture.tunnel(key.publicKey)
     const target = await backend((asked, response) => {
       if (asked.url === '/hang') response.write('begun')
       else response.end('hello')
@@ -80,15 +80,15 @@ describe('an edge that is killed', () => {
   })
 })
 
-describe('while the API is away', () => {
-  test('traffic flows on, an edge started anew serves what it served last, and it catches up later', async () => {
+describe('while the API is unavailable', () => {
+  test('an edge serves on, restarts from its snapshot, and applies later changes when the API is back', async () => {
     const edge = await edgeProcess()
-    const { hostname } = await home.tunnel(key.publicKey)
-    const gone = await home.tunnel(key.publicKey)
+    const { hostname } = await fixture.tunnel(key.publicKey)
+    const gone = await fixture.tunnel(key.publicKey)
     const target = await backend()
     await client(edge, hostname, target)
     await served(edge, hostname)
-    const secure = { port: edge.ports.https, hostname, ca: home.ca.certificate }
+    const secure = { port: edge.ports.https, hostname, ca: fixture.ca.certificate }
     const kept = join(edge.dataDir, 'snapshot')
     await vi.waitFor(async () => {
       const text = await readFile(kept, 'utf8')
@@ -100,10 +100,10 @@ describe('while the API is away', () => {
     expect(await visit(secure)).toMatchObject({ status: 200, body: 'hello' })
     edge.kill('SIGKILL')
     await edge.exited
-    await home.store.delete(Tunnel, { namespace: 'acme--prod', name: gone.name })
-    const late = await home.tunnel(key.publicKey)
+    await fixture.store.delete(Tunnel, { namespace: 'acme--prod', name: gone.name })
+    const late = await fixture.tunnel(key.publicKey)
 
-    const anew = await startEdgeProcess(home, {
+    const anew = await startEdgeProcess(fixture, {
       name: edge.name,
       dataDir: edge.dataDir,
       kubeconfig,
@@ -126,10 +126,10 @@ describe('while the API is away', () => {
   })
 })
 
-describe('an edge that is told to stop', () => {
-  test('says so to its clients, serves visitors until they have come elsewhere, lets requests end, and ends with 0', async () => {
+describe('an edge that receives SIGTERM', () => {
+  test('notifies its clients, serves until they connect elsewhere, completes requests, and exits with 0', async () => {
     const [left, right] = [await edgeProcess(), await edgeProcess()]
-    const { hostname } = await home.tunnel(key.publicKey)
+    const { hostname } = await fixture.tunnel(key.publicKey)
     let finish: () => void = () => undefined
     const target = await backend((asked, response) => {
       if (asked.url === '/slow') {
@@ -148,7 +148,7 @@ describe('an edge that is told to stop', () => {
     const refused = await client(left, hostname, target)
     expect(await refused.exited).toBe(255)
     expect(refused.said()).toContain('Mooring: this edge is stopping. Connect again.')
-    // Its former client still has a request under way, and nothing new is sent there.
+    // The former client still serves its pending request, and gets no new ones.
     await client(right, hostname, await backend((_asked, response) => response.end('elsewhere')))
     await vi.waitFor(async () => {
       for (const { ports } of [left, right])
@@ -161,9 +161,9 @@ describe('an edge that is told to stop', () => {
     expect(await left.exited).toBe(0)
   })
 
-  test('a tunnel of which a visitor takes long serves the others meanwhile, although its client has not been told to go', async () => {
+  test('keeps a tunnel with a slow request serving while its client has not been notified', async () => {
     const [left, right] = [await edgeProcess({ drainSeconds: 24 }), await edgeProcess()]
-    const { hostname } = await home.tunnel(key.publicKey)
+    const { hostname } = await fixture.tunnel(key.publicKey)
     const target = await backend((asked, response) => {
       if (asked.url === '/slow') response.write('beginning')
       else response.end('hello')
@@ -176,7 +176,7 @@ describe('an edge that is told to stop', () => {
 
     left.kill('SIGTERM')
     await vi.waitFor(async () => expect(await readiness(left)).toBe(503), soon)
-    // Longer than a visitor is held, and not as long as the client has.
+    // Longer than a visitor waits for a client, and shorter than the client's drain time.
     const until = performance.now() + 4_000
     while (performance.now() < until) {
       expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 200, body: 'hello' })

@@ -47,7 +47,7 @@ edge.serve(names.denied, port, { ingressIPWhitelist: ['203.0.113.0/24'] })
 edge.serve(names.secure, port, { httpsOnly: true })
 edge.serve(names.cors, port, { allowCorsPreflight: true })
 edge.serve(names.offline, undefined)
-// Nobody listens on the port of a listener that has closed.
+// A port that refuses connections: its listener has closed.
 const closed = await rawBackend(() => undefined)
 edge.serve(dead, closed.port)
 await closed[Symbol.asyncDispose]()
@@ -60,7 +60,7 @@ afterAll(async () => {
   expect(edge.failures).toEqual([])
 })
 
-/** What curl is answered. */
+/** Sends a request with curl. */
 const curl = (transport: Transport, hostname: string, args: readonly string[] = [], path = '/') =>
   visit(edge, { transport, host: `${hostname}.${DOMAIN}`, path, args })
 
@@ -77,28 +77,28 @@ const preflight = [
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each([
-    { does: 'a request reaches the backend', hostname: names.web, status: 200, reason: undefined },
+    { does: 'a request to a served tunnel is 200', hostname: names.web, status: 200, reason: undefined },
     { does: 'an unknown host is 404', hostname: 'ffffffffffffffff', status: 404, reason: 'unknown_host' },
     { does: 'an address outside the ingress list is 403', hostname: names.denied, status: 403, reason: 'ip_denied' },
     { does: 'a tunnel without a client is 503', hostname: names.offline, status: 503, reason: 'tunnel_offline' },
-    { does: 'a target that is not there is 502', hostname: dead, status: 502, reason: 'upstream_refused' },
+    { does: 'a target that refuses connections is 502', hostname: dead, status: 502, reason: 'upstream_refused' },
     {
-      does: 'a challenge nobody ordered is 404',
+      does: 'an unknown ACME challenge is 404',
       hostname: names.denied,
       path: '/.well-known/acme-challenge/x',
       status: 404,
       reason: 'unknown_challenge',
     },
     {
-      does: 'a challenge is answered',
+      does: 'a known ACME challenge is 200',
       hostname: names.denied,
       path: '/.well-known/acme-challenge/known',
       status: 200,
       reason: undefined,
     },
-    { does: 'OPTIONS goes to the backend', hostname: names.web, args: ['-X', 'OPTIONS'], status: 200, reason: undefined },
+    { does: 'OPTIONS reaches the backend', hostname: names.web, args: ['-X', 'OPTIONS'], status: 200, reason: undefined },
     {
-      does: 'a preflight is answered where the edge is to',
+      does: 'a preflight of a tunnel with allowCorsPreflight is 204',
       hostname: names.cors,
       args: preflight,
       status: 204,
@@ -109,14 +109,14 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect({ status: answer.status, reason: answer.header('mooring-error') }).toEqual({ status, reason })
   })
 
-  test('httpsOnly redirects plain requests alone', async () => {
+  test('httpsOnly redirects plain requests only', async () => {
     const answer = await curl(transport, names.secure, [], '/a?b=c')
     const location = `https://${names.secure}.${DOMAIN}/a?b=c`
     const wanted = transport === 'http' ? [301, location] : [200, undefined]
     expect([answer.status, answer.header('location')]).toEqual(wanted)
   })
 
-  test('a preflight is allowed what it asks for, without credentials', async () => {
+  test('the edge allows what a preflight asks for, without credentials', async () => {
     const { header } = await curl(transport, names.cors, preflight)
     expect(header('access-control-allow-origin')).toBe('https://a.example')
     expect(header('access-control-allow-methods')).toBe('PUT')
@@ -125,7 +125,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(header('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  test('the backend is told who the visitor is, whatever the visitor says', async () => {
+  test('the edge replaces forwarding fields of the visitor with its own', async () => {
     const spoofed = [
       '-H',
       'X-Forwarded-For: 6.6.6.6',
@@ -153,7 +153,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each([
     { does: 'with a length', args: ['--data-binary', `@${upload}`] },
     { does: 'in chunks', args: ['-T', upload, '-H', 'Transfer-Encoding: chunked'] },
-  ])('an upload $does arrives whole', async ({ args }) => {
+  ])('an upload $does arrives complete', async ({ args }) => {
     const { body } = await curl(transport, names.web, [...args, '-X', 'POST', '-H', 'Expect:'])
     const { bytes } = JSON.parse(body) as { bytes: number }
     expect(bytes).toBe(UPLOAD_BYTES)
@@ -162,40 +162,37 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 })
 
 describe('HTTPS', () => {
-  test.each<Transport>(['https', 'h2'])(
-    '%s: another Host than the handshake named is 421, and the next request is served',
-    async (transport) => {
-      const answer = await curl(transport, names.web, ['-H', `Host: ${names.secure}.${DOMAIN}`])
-      expect([answer.status, answer.header('mooring-error')]).toEqual([421, 'misdirected'])
-    },
-  )
+  test.each<Transport>(['https', 'h2'])('%s: a Host other than the SNI is 421', async (transport) => {
+    const answer = await curl(transport, names.web, ['-H', `Host: ${names.secure}.${DOMAIN}`])
+    expect([answer.status, answer.header('mooring-error')]).toEqual([421, 'misdirected'])
+  })
 })
 
-test('the edge answers HTML to those who take it, JSON to others', async () => {
+test('the edge sends HTML errors to visitors that accept HTML, and JSON to others', async () => {
   const html = await curl('http', names.offline, ['-H', 'Accept: text/html,*/*'])
   expect([html.header('content-type'), html.header('retry-after')]).toEqual(['text/html; charset=utf-8', '5'])
   const json = await curl('http', names.offline)
   expect(JSON.parse(json.body)).toMatchObject({ error: { code: 'tunnel_offline' } })
 })
 
-test('each request is counted, by bounded labels alone', async () => {
+test('metrics count requests without host names in labels', async () => {
   const text = await edge.registry.metrics()
   expect(text).toMatch(/mooring_edge_requests_total\{protocol="h2",status="2xx",origin="backend",reason=""\} \d+/)
   expect(text).not.toContain(DOMAIN)
 })
 
-describe('what is no request, but says whose it would be, is in the journal of that tunnel', () => {
+describe('the journal records invalid requests that name their tunnel:', () => {
   const host = `${names.web}.${DOMAIN}`
   const plain = `Host: ${host}\r\n`
   test.each([
-    { does: 'of a proxy', text: `CONNECT / HTTP/1.1\r\n${plain}\r\n`, record: ['CONNECT', '/', 400, 'bad_request'] },
+    { does: 'with CONNECT', text: `CONNECT / HTTP/1.1\r\n${plain}\r\n`, record: ['CONNECT', '/', 400, 'bad_request'] },
     {
       does: 'with a method that is too long',
       text: `${'M'.repeat(33)} /m?q HTTP/1.1\r\n${plain}\r\n`,
       record: ['M'.repeat(32), '/m', 400, 'bad_request'],
     },
     {
-      does: 'that expects what nobody does',
+      does: 'with an unknown expectation',
       text: `GET /e HTTP/1.1\r\n${plain}Expect: more\r\n\r\n`,
       record: ['GET', '/e', 417, 'bad_expectation'],
     },
@@ -210,17 +207,17 @@ describe('what is no request, but says whose it would be, is in the journal of t
       record: ['POST', '/c', 400, 'bad_request'],
     },
     {
-      does: 'that is too large',
+      does: 'with a head that is too large',
       text: `GET /l HTTP/1.1\r\n${plain}X: ${'x'.repeat(70_000)}\r\n\r\n`,
       record: ['GET', '/l', 431, 'head_too_large'],
     },
-  ])('one $does', async ({ text, record: [method, path, status, reason] }) => {
+  ])('$does', async ({ text, record: [method, path, status, reason] }) => {
     expect(await answered(edge.httpPort, text)).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*Mooring-Error: ${reason}`))
     const origin = { origin: 'edge', tunnel: `uid-${names.web}`, sourceIp: '127.0.0.1', protocol: 'http/1.1' }
     expect(edge.records.at(-1)).toMatchObject({ method, path, status, reason, ...origin })
   })
 
-  test('one over HTTP/2', async () => {
+  test('over HTTP/2', async () => {
     const client = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, { servername: host, rejectUnauthorized: false })
     onTestFinished(() => client.destroy())
     const stream = client.request({ ':authority': host, ':path': '/h', expect: 'more' })
@@ -235,7 +232,7 @@ describe('what is no request, but says whose it would be, is in the journal of t
     })
   })
 
-  test('not one that names two hosts, or none', async () => {
+  test('but not requests with two hosts or without a host', async () => {
     const before = edge.records.length
     for (const fields of [`${plain}Host: other\r\n`, '']) {
       expect(await answered(edge.httpPort, `GET / HTTP/1.1\r\n${fields}\r\n`)).toContain('HTTP/1.1 400 ')

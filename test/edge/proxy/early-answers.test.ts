@@ -9,7 +9,7 @@ import { rawVisitor } from '../../support/edge/raw-http.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** Answers that come before their request has ended, to visitors who read only once they have written all. */
+/** Responses that come before the end of their request, to visitors that read only after they have written all of it. */
 
 const run = promisify(execFile)
 const soon = { timeout: 10_000, interval: 10 }
@@ -23,7 +23,7 @@ afterAll(async () => {
 const TIMES = 12
 const BYTES = 20_000_000
 
-/** Writes the whole request before it reads, as http.client of Python does, many times; prints each status, or the error. */
+/** Python program: http.client writes the whole request before it reads. It repeats this, and prints each status or error. */
 const UPLOADS = `
 import http.client, socket, ssl, sys
 scheme, port, host, framing = sys.argv[1:5]
@@ -46,7 +46,7 @@ for _ in range(times):
   connection.close()
 `
 
-/** A backend that answers as soon as a request begins, and reads on; its answer has this many bytes. */
+/** Starts a backend that responds when a request begins, and reads on. @param length bytes of the response's body */
 async function answeringAtOnce(length: number): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -71,7 +71,7 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
     { framing: 'a length', length: 2 },
     { framing: 'chunked', length: 2 },
     { framing: 'a length', length: 3_000_000 },
-  ])('an answer of $length bytes to an upload with $framing is never lost', async ({ framing, length }) => {
+  ])('the visitor receives a response of $length bytes during an upload ($framing)', async ({ framing, length }) => {
     const { host } = edge.serve(freshHostname(), await answeringAtOnce(length))
     const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
     const args = [scheme, String(port), host, framing, String(BYTES), String(TIMES)]
@@ -79,7 +79,7 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
     expect(stdout.trim().split('\n')).toEqual(Array(TIMES).fill(`413 ${length}`))
   })
 
-  test('nor is an answer of the edge itself', async () => {
+  test('the visitor receives a response of the edge itself during an upload', async () => {
     const { host } = edge.serve(freshHostname(), undefined, { ingressIPWhitelist: ['192.0.2.1'] })
     const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
     const args = [scheme, String(port), host, 'a length', String(BYTES), String(TIMES)]
@@ -90,8 +90,8 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
   })
 })
 
-describe('a visitor who is answered and', () => {
-  async function isLetGo(limits: Partial<ProxyLimits>, more: (socket: Socket) => void): Promise<void> {
+describe('a visitor with an early response', () => {
+  async function isDisconnected(limits: Partial<ProxyLimits>, more: (socket: Socket) => void): Promise<void> {
     await using own = await startProxy({ limits: { ...limits, sweepMs: 10 } })
     const { host } = own.serve(freshHostname(), undefined, { ingressIPWhitelist: ['192.0.2.1'] })
     const visitor = rawVisitor(own.httpPort, `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 100000000\r\n\r\n`)
@@ -103,10 +103,10 @@ describe('a visitor who is answered and', () => {
     await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), soon)
   }
 
-  test('sends nothing more is let go after a while', () => isLetGo({ lingerIdleMs: 100, lingerMs: 60_000 }, () => undefined))
+  test('that sends nothing more is disconnected', () => isDisconnected({ lingerIdleMs: 100, lingerMs: 60_000 }, () => undefined))
 
-  test('sends on without end is let go as well', () =>
-    isLetGo({ lingerIdleMs: 60_000, lingerMs: 300 }, (socket) => {
+  test('that sends without end is disconnected', () =>
+    isDisconnected({ lingerIdleMs: 60_000, lingerMs: 300 }, (socket) => {
       const trickle = setInterval(() => socket.write('x'), 10)
       onTestFinished(() => clearInterval(trickle))
     }))

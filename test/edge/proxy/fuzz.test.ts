@@ -8,7 +8,7 @@ import { createMutator } from '../../support/edge/mutator.ts'
 import { logIn, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 
-/** All of them at once, and so a minute in all. */
+/** Duration of each test in milliseconds. The tests run at the same time. */
 const MS = 15_000
 const AT_ONCE = 8
 const MIB = 1024 * 1024
@@ -29,19 +29,22 @@ beforeAll(async () => {
 })
 afterAll(() => cleanup.disposeAsync())
 
-/** Writes, reads what comes, and goes: at once, at the end, or when it is shown out. */
-async function play(socket: Socket, bytes: Buffer, going: 'at once' | 'politely' | 'shown out'): Promise<void> {
+/** How a connection ends: reset after the write, closed after the write, or closed by the edge. */
+type Ending = (typeof ends)[number]
+
+/** Writes the bytes, and reads until the connection has ended. */
+async function play(socket: Socket, bytes: Buffer, ending: Ending): Promise<void> {
   socket.on('error', () => socket.destroy())
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
   socket.resume()
-  if (going === 'shown out') socket.write(bytes)
-  else socket.end(bytes, () => going === 'at once' && socket.destroy())
+  if (ending === 'by the edge') socket.write(bytes)
+  else socket.end(bytes, () => ending === 'at once' && socket.destroy())
   await closed
 }
 
-const ends = ['at once', 'politely', 'shown out'] as const
+const ends = ['at once', 'after the data', 'by the edge'] as const
 
-/** Some players at a time, until time is up. Resolves with how many games there were. */
+/** Runs {@link AT_ONCE} series of connections until the time is up. @returns the number of connections */
 async function players(seed: number, play: (mutator: ReturnType<typeof createMutator>) => Promise<void>): Promise<number> {
   const end = performance.now() + MS
   let games = 0
@@ -59,7 +62,7 @@ async function players(seed: number, play: (mutator: ReturnType<typeof createMut
 const text = (value: string): Buffer => Buffer.concat([Buffer.of(0, 0, 0, value.length), Buffer.from(value, 'latin1')])
 const number = (value: number): Buffer => Buffer.of(value >>> 24, value >>> 16, value >>> 8, value)
 
-/** Beginnings of messages after the login, of all kinds (RFC 4250, section 4.1). */
+/** Messages of all types after the login (RFC 4250, section 4.1), some of them incomplete. */
 const messages = (hostname: string): readonly [Buffer, ...Buffer[]] => [
   Buffer.concat([Buffer.of(80), text('tcpip-forward'), Buffer.of(1), text(hostname), number(80)]),
   Buffer.concat([Buffer.of(80), text('cancel-tcpip-forward'), Buffer.of(1), text(hostname), number(80)]),
@@ -151,7 +154,7 @@ function frames(host: string): readonly [Buffer, ...Buffer[]] {
   ]
 }
 
-describe.concurrent('the edge neither dies nor grows, and serves others, while chance speaks to', () => {
+describe.concurrent('the edge serves on with bounded memory under random input to', () => {
   let before: Awaited<ReturnType<WholeEdge['usage']>>
   beforeAll(async () => {
     await other.expectServed()
@@ -159,7 +162,7 @@ describe.concurrent('the edge neither dies nor grows, and serves others, while c
   })
   const seed = Date.now()
 
-  /** Whatever was left open is closed by now, and what it took is given back. */
+  /** Waits until the edge has closed the connections, and expects their memory to be free. */
   const over = async () => {
     await other.expectServed()
     await vi.waitFor(async () => expect((await edge.usage()).visitors).toBeLessThan(3 * AT_ONCE), {
@@ -181,7 +184,7 @@ describe.concurrent('the edge neither dies nor grows, and serves others, while c
     await over()
   })
 
-  test('the SSH port from behind a login', { timeout: 60_000 }, async () => {
+  test('the SSH port after a login', { timeout: 60_000 }, async () => {
     const games = await players(seed, async ({ mutate, below, pick }) => {
       using own = await logIn(edge)
       own.client.on('tcp connection', () => undefined)
@@ -199,7 +202,7 @@ describe.concurrent('the edge neither dies nor grows, and serves others, while c
     await over()
   })
 
-  test('the port of HTTP', { timeout: 60_000 }, async () => {
+  test('the HTTP port', { timeout: 60_000 }, async () => {
     const known = seeds(`${other.hostname}.${edge.domain}`)
     const games = await players(seed, async ({ mutate, below, bytes, pick }) => {
       const socket = connect({ host: '127.0.0.1', port: edge.ports.http })
@@ -209,7 +212,7 @@ describe.concurrent('the edge neither dies nor grows, and serves others, while c
     await over()
   })
 
-  test('the port of HTTPS, before and within TLS', { timeout: 60_000 }, async () => {
+  test('the HTTPS port, before and within TLS', { timeout: 60_000 }, async () => {
     const servername = `${other.hostname}.${edge.domain}`
     const [known, spoken] = [seeds(servername), frames(servername)]
     const games = await players(seed, async ({ mutate, below, bytes, pick }) => {

@@ -6,7 +6,7 @@ import { selfSigned } from '../../support/edge/self-signed.ts'
 import { settableClock } from '../../support/edge/settable-clock.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** Visitors who speak HTTP/2, have ended their side, and still read: they get what they asked for, however long that takes. */
+/** HTTP/2 visitors that have ended their side of the connection and still read: they get the whole response. */
 
 const soon = { timeout: 15_000, interval: 10 }
 const MIB = 1_048_576
@@ -16,13 +16,13 @@ const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context, clock, limits: { sweepMs: 20 } })
 afterAll(() => edge.proxy.close())
 
-/** What is overdue by now has been seen to. */
+/** Resolves when the edge has checked all deadlines again. */
 async function swept(): Promise<void> {
   const { reads } = clock
   await vi.waitUntil(() => clock.reads >= reads + 10, soon)
 }
 
-/** One that asks the host, and ends its side. */
+/** Opens an HTTP/2 visitor that sends one request and ends its side. */
 async function halfClosed(host: string) {
   const { socket, seen, [Symbol.dispose]: dispose } = await http2Visitor(edge.httpsPort, host)
   let counted = 0
@@ -35,7 +35,7 @@ async function halfClosed(host: string) {
   const fields = block(Object.entries({ ':method': 'GET', ':scheme': 'https', ':authority': host, ':path': '/' }))
   socket.end(Buffer.concat([widestWindow, headers(1, fields)]))
   return {
-    /** Reads until it has so many bytes of the body, and no further. */
+    /** Reads until `wanted` bytes of the body have arrived, and then stops reading. */
     async takes(wanted: number) {
       socket.resume()
       await vi.waitUntil(() => got() >= wanted, { ...soon, interval: 1 })
@@ -45,8 +45,8 @@ async function halfClosed(host: string) {
   }
 }
 
-describe('a visitor who has ended its side gets all of a response', () => {
-  test('that it reads slowly', async () => {
+describe('a visitor that has ended its side gets the whole response', () => {
+  test('when it reads slowly', async () => {
     const LENGTH = 48 * MIB
     await using tunnel = await tunnelBefore(edge, (_received, socket) => {
       socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${LENGTH}\r\n\r\n`)
@@ -62,7 +62,7 @@ describe('a visitor who has ended its side gets all of a response', () => {
     expect(edge.records.pop()).toMatchObject({ status: 200, reason: null, bytesOut: LENGTH })
   })
 
-  test('that comes slowly', async () => {
+  test('when the backend sends slowly', async () => {
     let backend: Socket | undefined
     await using tunnel = await tunnelBefore(edge, (_received, socket) => {
       backend = socket

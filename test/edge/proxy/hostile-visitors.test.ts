@@ -33,7 +33,7 @@ const memoryOf = async () => {
   return heap + buffers
 }
 
-/** A visitor who does not mind being closed. */
+/** Opens a visitor's connection that ignores errors, and writes its first bytes. */
 function visitor(first: string): Socket {
   const socket = connect({ port: edge.ports.http, host: '127.0.0.1' })
   socket.on('error', () => socket.destroy())
@@ -43,7 +43,7 @@ function visitor(first: string): Socket {
 
 const hostOf = ({ hostname }: Pick<LoggedIn, 'hostname'>) => `${hostname}.${edge.domain}`
 
-/** A client that forwards to a port, with back-pressure, for a tunnel of its own. */
+/** Logs in a client that forwards a new tunnel to a port, with back-pressure. */
 async function tunnelTo(port: number): Promise<LoggedIn> {
   const own = await logIn(edge)
   await own.serve((channel) => {
@@ -56,7 +56,7 @@ async function tunnelTo(port: number): Promise<LoggedIn> {
   return own
 }
 
-test('a thousand who send a head byte by byte are closed in time, and others are served meanwhile', async () => {
+test('the edge closes a thousand visitors that send a head byte by byte, and serves others meanwhile', async () => {
   const before = await memoryOf()
   const dribbles: NodeJS.Timeout[] = []
   const connected: Promise<unknown>[] = []
@@ -74,7 +74,7 @@ test('a thousand who send a head byte by byte are closed in time, and others are
   await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
 })
 
-test('two hundred whose bodies stop half way are closed in time, and cost their tunnel no channel', async () => {
+test('the edge closes two hundred visitors whose bodies stop half way, and frees their channels', async () => {
   await using backend = await rawBackend(() => undefined)
   using own = await tunnelTo(backend.port)
   const answers = Array.from({ length: 200 }, () =>
@@ -85,8 +85,8 @@ test('two hundred whose bodies stop half way are closed in time, and cost their 
   await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
 })
 
-test('a hundred who download and do not read cost less than 64 MB', async () => {
-  // More than the system's buffers take for all of them.
+test('a hundred downloads of visitors that do not read use less than 64 MB of the edge', async () => {
+  // More than the system's buffers hold for all visitors.
   const large = Buffer.alloc(12 * MIB)
   await using backend = await rawBackend((_received, socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${100 * large.length}\r\n\r\n`)
@@ -101,7 +101,7 @@ test('a hundred who download and do not read cost less than 64 MB', async () => 
   const before = await edge.usage()
   const readers = Array.from({ length: 100 }, () => visitor(`GET / HTTP/1.1\r\nHost: ${hostOf({ hostname })}\r\n\r\n`).pause())
   let [most, resident] = [0, 0]
-  // Until they are shown out as too slow: two seconds of taking all that is to be had.
+  // Until the edge has closed all of them as too slow, which takes two seconds.
   do {
     const { heap, buffers, rss } = await edge.usage()
     most = Math.max(most, heap + buffers - before.heap - before.buffers)
@@ -114,13 +114,13 @@ test('a hundred who download and do not read cost less than 64 MB', async () => 
 })
 
 interface Upload extends Disposable {
-  /** Port that it comes from. */
+  /** Local port of the upload's connection. */
   readonly port: number
-  /** Bytes of the body that its socket has taken. */
+  /** Returns the number of body bytes that the socket has accepted. */
   readonly taken: () => number
 }
 
-/** Sends as much as it can. */
+/** Starts an upload that sends as much as flow control allows. */
 function upload(transport: Transport, host: string): Upload {
   const head = `POST / HTTP/1.1\r\nHost: ${host}\r\nContent-Length: 1000000000\r\n\r\n`
   const about = { host: '127.0.0.1', servername: host, rejectUnauthorized: false }
@@ -150,11 +150,12 @@ function upload(transport: Transport, host: string): Upload {
 }
 
 /**
- * Where 10 MB of an upload were that nobody read, over plain HTTP and stock ssh on one machine: 3.7 MB in the system's buffer of the visitor, 0.7 MB in that of the
- * edge, 0.1 MB in the edge, 2.1 MB in the client, whose window is of 2 MiB, and 4.2 MB in the system's buffers between the client and its target.
+ * Measured distribution of an upload of 10 MB that the target does not read, over plain HTTP and OpenSSH on one machine: 3.7 MB
+ * in the system's buffer of the visitor, 0.7 MB in that of the edge, 0.1 MB in the edge, 2.1 MB in the client (its window is
+ * 2 MiB), and 4.2 MB in the system's buffers between the client and its target.
  */
 test.each(TRANSPORTS)(
-  'an upload that the backend does not read is held: over %s less than 4 MB of it leave the visitor and do not reach the target',
+  'over %s, at most 4 MB of an upload that the target does not read are between visitor and target',
   async (transport) => {
     await using backend = await rawBackend((_received, socket) => socket.pause())
     await using user = await sshUser(edge)
@@ -170,7 +171,7 @@ test.each(TRANSPORTS)(
       last = sender.taken()
       for (let count = 0; count < 5; count++) await other.expectServed()
     }
-    // What was only on its way is collected soon.
+    // The garbage of data in transit is collected soon.
     await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), soon)
     const queues = await socketQueues()
     const unsent = queues.find(({ localPort }) => localPort === sender.port)?.toSend ?? 0
@@ -182,7 +183,7 @@ test.each(TRANSPORTS)(
   },
 )
 
-test('who reset streams as fast as they open them are shown out', async () => {
+test('the edge disconnects visitors that reset streams as fast as they open them', async () => {
   const before = await memoryOf()
   await using backend = await rawBackend(() => undefined)
   using own = await tunnelTo(backend.port)
@@ -203,7 +204,7 @@ test('who reset streams as fast as they open them are shown out', async () => {
   expect((await memoryOf()) - before).toBeLessThan(32 * MIB)
 })
 
-test('who never end their head fill no memory, in CONTINUATION frames or in one line', async () => {
+test('heads without end use bounded memory, in CONTINUATION frames or in one line', async () => {
   const before = await memoryOf()
   using flood = await http2Visitor(edge.ports.https, hostOf(other))
   flood.socket.write(
@@ -229,7 +230,7 @@ test('who never end their head fill no memory, in CONTINUATION frames or in one 
   await other.expectServed()
 })
 
-test('who ask a hundred times in one connection of HTTP/2 and read nothing are held', async () => {
+test('a hundred requests of an HTTP/2 visitor that reads nothing use less than 64 MB', async () => {
   const before = await memoryOf()
   const large = Buffer.alloc(MIB)
   await using backend = await rawBackend((_received, socket) => {

@@ -7,7 +7,7 @@ import { answered } from '../../support/edge/raw-http.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** What visitors who speak HTTP/2 are given of a backend’s answer, and backends of their requests: as over HTTP/1.1. */
+/** Translation of requests and responses between HTTP/2 visitors and HTTP/1.1 backends. */
 
 const run = promisify(execFile)
 const soon = { timeout: 10_000, interval: 10 }
@@ -20,13 +20,13 @@ afterAll(async () => {
 
 const before = (answer: (received: string, socket: Socket) => void, config = {}) => tunnelBefore(edge, answer, config)
 
-/** One that says this to whoever has sent a head. */
+/** Starts a tunnel whose backend sends these bytes after each request head. */
 const saying = (sent: string, config = {}) =>
   before((received, socket) => {
     if (received.endsWith('\r\n\r\n')) socket.write(sent)
   }, config)
 
-/** All that curl shows. */
+/** Returns the output of curl: all heads, and the body. */
 async function curlHttp2(host: string): Promise<string> {
   const at = [`https://${host}:${edge.httpsPort}/`, '--resolve', `${host}:${edge.httpsPort}:127.0.0.1`]
   return (await run('curl', ['-ski', '--max-time', '20', '--http2', ...at])).stdout
@@ -36,10 +36,10 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const HINTS =
   'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nLink: </b>\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n'
 
-describe('a visitor who goes without a word, while its answer', () => {
+describe('the edge notices that a killed visitor has disconnected while its response', () => {
   test.for([
-    ['goes on, is noticed at once', 60_000, 'HTTP/1.1 200 OK\r\n\r\n', 200],
-    ['has not begun, is noticed soon', 300, '', 499],
+    ['is under way', 60_000, 'HTTP/1.1 200 OK\r\n\r\n', 200],
+    ['has not begun', 300, '', 499],
   ] as const)('%s', async ([, halfClosedMs, head, status]) => {
     await using own = await startProxy({ contextFor: async () => context, limits: { sweepMs: 20, halfClosedMs } })
     const gone = Promise.withResolvers<undefined>()
@@ -47,7 +47,7 @@ describe('a visitor who goes without a word, while its answer', () => {
       socket.write(head)
       const timer = head === '' ? undefined : setInterval(() => socket.write('data: x\n\n'), 20)
       socket.on('end', () => socket.destroy())
-      // It may be reset without an end, when the edge leaves some data unread.
+      // A reset without an end is possible, when the edge leaves data unread.
       socket.on('close', () => {
         clearInterval(timer)
         gone.resolve(undefined)
@@ -66,15 +66,15 @@ describe('a visitor who goes without a word, while its answer', () => {
   })
 })
 
-describe('an interim answer', () => {
-  test('103 has its fields, those of its hop left out', async () => {
+describe('an interim response', () => {
+  test('103 arrives with its end-to-end fields', async () => {
     await using tunnel = await saying(`${HINTS}\r\n${OK}`)
     const { interim, status, body } = await tunnel.visitor.ask()
     expect(interim).toEqual([[':status', '103', 'link', '</a>; rel=preload', 'link', '</b>']])
     expect([status, body]).toEqual([200, 'ok'])
   })
 
-  test('103 has its fields set and removed as the tunnel says', async () => {
+  test('103 gets the tunnel’s header modifications', async () => {
     const liveHeaderModifications = [
       { name: 'Link', value: '', type: 'response' as const },
       { name: 'X-Set', value: 'mine', type: 'response' as const },
@@ -83,14 +83,14 @@ describe('an interim answer', () => {
     expect((await tunnel.visitor.ask()).interim).toEqual([[':status', '103', 'x-set', 'mine']])
   })
 
-  test('103 and 100, then the answer: curl shows all of them', async () => {
+  test('103 and 100 arrive at curl before the final response', async () => {
     await using tunnel = await saying(`${HINTS}\r\nHTTP/1.1 100 Continue\r\n\r\n${OK}`)
     expect(await curlHttp2(tunnel.host)).toMatch(
       /^HTTP\/2 103 \r\nlink: <\/a>; rel=preload\r\nlink: <\/b>\r\n\r\nHTTP\/2 100 \r\n\r\nHTTP\/2 200 [^]*ok$/,
     )
   })
 
-  test('100 lets a visitor who waits for it send the body', async () => {
+  test('100 arrives at a visitor that waits for it with its body', async () => {
     await using tunnel = await before((received, socket) => {
       if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 100 Continue\r\n\r\n')
       if (received.endsWith('hello')) socket.write(OK)
@@ -109,7 +109,7 @@ describe('205', () => {
     { does: 'a length', sent: `${RESET}Content-Length: 5\r\n\r\nhello` },
     { does: 'a length of nothing', sent: `${RESET}Content-Length: 0\r\n\r\n` },
     { does: 'chunks', sent: `${RESET}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-T: 1\r\n\r\n` },
-  ])('with $does comes without a body, and its link serves the next', async ({ sent }) => {
+  ])('with $does arrives without a body, and its upstream connection serves the next request', async ({ sent }) => {
     await using tunnel = await saying(sent)
     for (const times of [1, 2]) {
       const answer = await tunnel.visitor.ask()
@@ -125,7 +125,7 @@ describe('205', () => {
     { does: 'comes later', body: 'Content-Length: 10\r\n\r\nhello' },
     { does: 'never comes', body: 'Content-Length: 5\r\n\r\n' },
     { does: 'ends with its connection', body: '\r\nhello' },
-  ])('with a body that $does waits for none of it, and its link serves no other', async ({ body: sent }) => {
+  ])('with a body that $does arrives at once, and its upstream connection is not reused', async ({ body: sent }) => {
     await using tunnel = await saying(RESET + sent)
     for (const times of [1, 2]) {
       const { status, body, code } = await tunnel.visitor.ask()
@@ -134,20 +134,20 @@ describe('205', () => {
     expect(tunnel.received).toHaveLength(2)
   })
 
-  test('with a body that is not valid is 502', async () => {
+  test('with an invalid body is 502', async () => {
     await using tunnel = await saying(`${RESET}Transfer-Encoding: chunked\r\n\r\nhello`)
     const { status, fields } = await tunnel.visitor.ask()
     expect([status, fields.includes('upstream_invalid')]).toEqual([502, true])
   })
 
-  test('over HTTP/1.1 is passed on as it is', async () => {
+  test('over HTTP/1.1 is forwarded unchanged', async () => {
     await using tunnel = await saying(`${RESET}Content-Length: 5\r\n\r\nhello`)
     const seen = await answered(edge.httpPort, `GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: close\r\n\r\n`)
     expect(seen).toMatch(/^HTTP\/1.1 205 [^]*Content-Length: 5\r\n[^]*hello$/)
   })
 })
 
-describe('the Date of an answer', () => {
+describe('the Date of a response', () => {
   const dates = ({ fields }: { fields: readonly string[] }) => fields.filter((_value, index) => fields[index - 1] === 'date')
   const config = (value: string) => ({ liveHeaderModifications: [{ name: 'Date', value, type: 'response' as const }] })
   const THEIRS = 'Thu, 01 Jan 1970 00:00:00 GMT'
@@ -155,8 +155,8 @@ describe('the Date of an answer', () => {
 
   test.each([
     { does: 'is the backend’s', sent: own, settings: {}, seen: [THEIRS] },
-    { does: 'is the edge’s where the backend says none', sent: OK, settings: {}, seen: [expect.stringMatching(/ GMT$/)] },
-    { does: 'is left out where the tunnel removes it', sent: own, settings: config(''), seen: [] },
+    { does: 'is the edge’s where the backend sends none', sent: OK, settings: {}, seen: [expect.stringMatching(/ GMT$/)] },
+    { does: 'is removed where the tunnel removes it', sent: own, settings: config(''), seen: [] },
     { does: 'is not added where the tunnel removes it', sent: OK, settings: config(''), seen: [] },
     { does: 'is the one that the tunnel sets', sent: own, settings: config('mine'), seen: ['mine'] },
   ])('$does, over HTTP/1.1 as over HTTP/2', async ({ sent, settings, seen }) => {
@@ -167,8 +167,8 @@ describe('the Date of an answer', () => {
   })
 })
 
-describe('an answer', () => {
-  test('in chunks has its trailers', async () => {
+describe('a response', () => {
+  test('in chunks keeps its trailers', async () => {
     await using tunnel = await saying(
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX-T: 1\r\nx-t: 2\r\nDigest: x\r\n\r\n',
     )
@@ -194,7 +194,7 @@ describe('an answer', () => {
     },
     { does: '204', fields: [], head: '204 No Content\r\nETag: "a"', length: [], etag: ['"a"'] },
     { does: '304', fields: [], head: '304 Not Modified\r\nContent-Length: 7\r\nETag: "a"', length: ['7'], etag: ['"a"'] },
-  ])('$does has no body, and its link serves the next', async ({ fields, head, length, etag }) => {
+  ])('$does has no body, and its upstream connection serves the next request', async ({ fields, head, length, etag }) => {
     await using tunnel = await saying(`HTTP/1.1 ${head}\r\n\r\n`)
     for (const times of [1, 2]) {
       const answer = await tunnel.visitor.ask(fields)
@@ -206,10 +206,10 @@ describe('an answer', () => {
   })
 
   test.each([
-    { does: 'a field that should be there once', fields: 'ETag: a\r\nETag: b\r\nAge: 1\r\nAge: 2\r\n' },
-    { does: 'a field that HTTP/2 does not know', fields: 'HTTP2-Settings: a\r\nTE: gzip\r\nProxy-Connection: x\r\n' },
-    { does: 'the name of an object’s property', fields: '__proto__: a\r\nconstructor: b\r\n' },
-  ])('with $does is passed on as far as it goes, among the trailers too', async ({ fields }) => {
+    { does: 'a repeated field that HTTP allows once', fields: 'ETag: a\r\nETag: b\r\nAge: 1\r\nAge: 2\r\n' },
+    { does: 'fields that HTTP/2 forbids', fields: 'HTTP2-Settings: a\r\nTE: gzip\r\nProxy-Connection: x\r\n' },
+    { does: 'the names of JavaScript properties', fields: '__proto__: a\r\nconstructor: b\r\n' },
+  ])('with $does is forwarded, also with them as trailers', async ({ fields }) => {
     const trailers = fields.replace(/^(HTTP2-Settings|TE|Proxy-Connection): .*\r\n/gm, '')
     await using tunnel = await saying(
       `HTTP/1.1 103 Early Hints\r\n${fields}\r\nHTTP/1.1 200 OK\r\n${fields}Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n${trailers}\r\n`,
@@ -218,7 +218,7 @@ describe('an answer', () => {
     expect([status, body, code]).toEqual([200, 'ok', 0])
   })
 
-  test('has the fields that the tunnel sets, whatever they are', async () => {
+  test('is forwarded when the tunnel sets fields that HTTP/2 forbids', async () => {
     const liveHeaderModifications = [
       { name: 'HTTP2-Settings', value: 'a', type: 'response' as const },
       { name: 'ETag', value: 'mine', type: 'response' as const },
@@ -230,7 +230,7 @@ describe('an answer', () => {
   })
 })
 
-test('a request’s trailers reach the backend', async () => {
+test('the trailers of a request reach the backend', async () => {
   await using tunnel = await before((received, socket) => {
     if (/\r\n0\r\n[^]*\r\n\r\n$/.test(received)) socket.write(OK)
   })
@@ -243,7 +243,7 @@ test('a request’s trailers reach the backend', async () => {
 })
 
 test.each(['host', 'authorization', 'x-forwarded-for'])(
-  'a request with %s among its trailers is refused, and its backend never sees the end',
+  'a request with %s in its trailers is 400, and its backend does not get the end',
   async (name) => {
     await using tunnel = await before(() => undefined)
     const { status } = await tunnel.visitor.ask([':method', 'POST'], { body: 'hello', trailers: { [name]: '1' } })
@@ -252,7 +252,7 @@ test.each(['host', 'authorization', 'x-forwarded-for'])(
   },
 )
 
-test('an interim answer without end is no answer, over HTTP/1.1 as over HTTP/2', async () => {
+test('more than 64 interim responses are 502, over HTTP/1.1 and HTTP/2', async () => {
   await using tunnel = await saying('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100))
   const { interim, status, fields } = await tunnel.visitor.ask()
   expect([interim.length, status]).toEqual([64, 502])
@@ -262,7 +262,7 @@ test('an interim answer without end is no answer, over HTTP/1.1 as over HTTP/2',
   expect(seen).toMatch(/502 [^]*upstream_invalid/)
 })
 
-test('a download goes on to its end by the settings that it began with; the next request on its connection has the new ones', async () => {
+test('a download keeps the settings it began with, and the next request on its connection uses the new ones', async () => {
   const body = 'x'.repeat(1_000_000)
   const finish: (() => void)[] = []
   await using tunnel = await before((_received, socket) => {
@@ -285,7 +285,7 @@ test('a download goes on to its end by the settings that it began with; the next
   expect((await next).fields).not.toContain('x-own')
 })
 
-test('a visitor who goes is not counted as a connection any more', async () => {
+test('the metric of connections drops when a visitor disconnects', async () => {
   await using tunnel = await saying(OK)
   await tunnel.visitor.ask()
   const connections = async () => /connections\{protocol="h2"\} (\d+)/.exec(await edge.registry.metrics())?.[1]

@@ -15,7 +15,7 @@ const REQUESTS = 30
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 
-/** Numbers below `most`, the same for each seed (a linear congruential generator, as in Numerical Recipes). */
+/** Returns a generator of numbers below `most`, the same ones for the same seed (a linear congruential generator). */
 function dice(seed: number): (most: number) => number {
   let state = seed
   return (most) => {
@@ -24,7 +24,7 @@ function dice(seed: number): (most: number) => number {
   }
 }
 
-/** Says back the body, and the path before it. */
+/** Starts a backend that responds with path and body of the request. */
 async function echo(): Promise<number> {
   const server = createServer((request, response) => {
     void buffer(request).then((body) => response.end(`${request.url ?? ''} ${body.toString('latin1')}`))
@@ -39,7 +39,7 @@ async function echo(): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Requests with bodies of all sizes one after the other, and what the answers to them must be. */
+/** Returns pipelined requests with bodies of different sizes, and the expected responses. */
 function talk(host: string, visitor: number): { readonly bytes: Buffer; readonly answers: readonly string[] } {
   const roll = dice(visitor)
   let text = ''
@@ -55,7 +55,7 @@ function talk(host: string, visitor: number): { readonly bytes: Buffer; readonly
   return { bytes: Buffer.from(text, 'latin1'), answers }
 }
 
-/** Sends the bytes in pieces of all sizes, a turn of the event loop between them. */
+/** Sends the bytes in parts of different sizes, with a turn of the event loop between them. */
 async function send(socket: Socket, bytes: Buffer, roll: (most: number) => number): Promise<void> {
   for (let at = 0; at < bytes.length;) {
     const end = at + 1 + roll([3, 300, 70_000][roll(3)] ?? 1)
@@ -65,7 +65,7 @@ async function send(socket: Socket, bytes: Buffer, roll: (most: number) => numbe
   }
 }
 
-/** Bodies of the answers, which all have a Content-Length. */
+/** Reads `count` responses, which all have a Content-Length. @returns their bodies */
 async function answersOf(socket: Socket, count: number): Promise<readonly string[]> {
   let text = ''
   const bodies: string[] = []
@@ -87,7 +87,7 @@ async function answersOf(socket: Socket, count: number): Promise<readonly string
 }
 
 test.for(['http', 'https'] as const)(
-  'what many visitors send by %s at once, in pieces, one request after the other, is answered each its own',
+  'each of many concurrent visitors over %s gets the responses to its own pipelined requests',
   { timeout: 60_000 },
   async (scheme) => {
     const context = selfSigned(DOMAIN)

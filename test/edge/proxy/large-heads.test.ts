@@ -6,7 +6,7 @@ import { answered } from '../../support/edge/raw-http.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** Heads with too much in them: HTTP/2 is answered as HTTP/1.1 is, and its connection goes on. */
+/** Limits of heads, which are the same over HTTP/1.1 and HTTP/2. */
 
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context })
@@ -19,7 +19,7 @@ const answering = (received: string, socket: Socket) => {
   if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
 }
 
-/** Names and values in turn. */
+/** Returns one field: names and values in turn. */
 const field = (length: number): readonly string[] => ['x', 'a'.repeat(length)]
 const fields = (count: number, length = 1): readonly string[] =>
   Array.from({ length: count }, (_, index) => [`x${index}`, 'v'.repeat(length)]).flat()
@@ -43,9 +43,9 @@ describe.each([
     expect(await answered(edge.httpPort, `GET / HTTP/1.1\r\n${lines}\r\n`)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
   })
 
-  test('over HTTP/2, whose connection serves on', async () => {
+  test('over HTTP/2, and its connection serves the next request', async () => {
     await using tunnel = await tunnelBefore(edge, answering)
-    // By then the visitor has agreed to the settings of the edge.
+    // After this response the visitor has applied the edge's settings.
     expect((await tunnel.visitor.ask()).status).toBe(200)
     const answer = await tunnel.visitor.ask(head)
     expect(answer.status).toBe(status)
@@ -56,7 +56,7 @@ describe.each([
   })
 })
 
-test('cookies that come in many fields over HTTP/2 are one field', async () => {
+test('many cookie fields over HTTP/2 reach the backend as one field', async () => {
   await using tunnel = await tunnelBefore(edge, answering)
   const cookies = Array.from({ length: 300 }, (_, index) => ['cookie', `c${index}=1`]).flat()
   expect((await tunnel.visitor.ask(cookies)).status).toBe(200)
@@ -64,7 +64,7 @@ test('cookies that come in many fields over HTTP/2 are one field', async () => {
   expect(tunnel.received[0]).toContain('; c299=1\r\n')
 })
 
-test('a trailer section of HTTP/2 that is too large is 400, and its connection serves on', async () => {
+test('HTTP/2 trailers that are too large are 400, and their connection serves the next request', async () => {
   await using tunnel = await tunnelBefore(edge, (received, socket) => {
     if (received.endsWith('0\r\n\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   })

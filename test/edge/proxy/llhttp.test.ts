@@ -10,19 +10,19 @@ import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { createMutator, type Mutator } from '../../support/edge/mutator.ts'
 import { smugglingCorpus } from '../../support/edge/smuggling-corpus.ts'
 
-/** Runs the edge's reader of HTTP/1.x and Node's, llhttp, over the same bytes: what the edge accepts both must read alike. */
+/** Runs the edge's HTTP/1.x parser and Node's, llhttp, on the same bytes. Both must agree on the requests that the edge accepts. */
 
 const MS = 60_000
 const HOST = 'tunnel.test'
 
-/** A whole request as one reader has understood it; `body` is latin1. */
+/** Complete request as one parser reads it; `body` is latin1. */
 interface Read {
   readonly method: string
   readonly target: string
   readonly body: string
 }
 
-/** Requests that the edge takes from the bytes, up to the first that it rejects or that is cut off. */
+/** Returns the requests that the edge reads, up to the first that it rejects or that is incomplete. */
 function readByEdge(bytes: Buffer): readonly Read[] {
   const found: Read[] = []
   let rest = bytes
@@ -31,32 +31,32 @@ function readByEdge(bytes: Buffer): readonly Read[] {
     if (heads.push(rest) !== 'whole' || isRejection(heads.head)) return found
     const { method, target, framing, keepAlive, upgrade } = heads.head
     const body = requestBody(framing.length, framing.chunked)
-    const pieces: Buffer[] = []
+    const parts: Buffer[] = []
     const after = heads.takeRest()
     const end = body.done
       ? 0
-      : body.take(after, 0, { payload: (chunk, from, to) => void pieces.push(Buffer.from(chunk.subarray(from, to))) })
+      : body.take(after, 0, { payload: (chunk, from, to) => void parts.push(Buffer.from(chunk.subarray(from, to))) })
     if (end < 0 || !body.done) return found
-    found.push({ method, target, body: Buffer.concat(pieces).toString('latin1') })
-    // What follows belongs to no request of this connection.
+    found.push({ method, target, body: Buffer.concat(parts).toString('latin1') })
+    // Later bytes are not a request of this connection.
     if (!keepAlive || upgrade !== undefined) return found
     rest = Buffer.from(after.subarray(end))
   }
   return found
 }
 
-/** Requests that Node's own HTTP server takes from the bytes, with the code of the error that ended it, if one did. */
+/** Returns the requests that Node's HTTP server reads, with the code of the error that ended it. */
 async function readByNode(bytes: Buffer): Promise<{ readonly requests: readonly Read[]; readonly error: string | undefined }> {
   const heads: { readonly read: () => Read; done: boolean }[] = []
   let error: string | undefined
   const server = createServer({ requireHostHeader: false, maxHeaderSize: 65_536 }, (req, res) => {
-    const pieces: Buffer[] = []
+    const parts: Buffer[] = []
     const { method = '', url: target = '' } = req
-    const head = { read: () => ({ method, target, body: Buffer.concat(pieces).toString('latin1') }), done: false }
+    const head = { read: () => ({ method, target, body: Buffer.concat(parts).toString('latin1') }), done: false }
     heads.push(head)
-    // Node reads nothing after it, where the edge goes on without the upgrade.
+    // Node stops reading at an upgrade. The edge ignores the field and continues.
     if (req.headers.upgrade !== undefined) error = 'upgrade'
-    req.on('data', (piece: Buffer) => pieces.push(piece))
+    req.on('data', (part: Buffer) => parts.push(part))
     req.on('end', () => (head.done = true))
     req.on('error', () => undefined)
     res.end()
@@ -68,7 +68,7 @@ async function readByNode(bytes: Buffer): Promise<{ readonly requests: readonly 
   server.emit('connection', socket)
   socket.push(bytes)
   socket.push(null)
-  // All is in memory: the reader has done what it will do after one turn of the event loop, and its streams after another.
+  // All bytes are in memory: the parser is done after one turn of the event loop, and its streams after another.
   await setImmediate()
   await setImmediate()
   const whole = heads.findIndex(({ done }) => !done)
@@ -77,15 +77,16 @@ async function readByNode(bytes: Buffer): Promise<{ readonly requests: readonly 
   return { requests, error }
 }
 
-/** The edge passes an absolute form on in origin form (RFC 9112, section 3.2.2). */
+/** Converts an absolute target to origin form, as the edge does (RFC 9112, section 3.2.2). */
 const inOriginForm = ({ target, ...rest }: Read): Read => {
   const [, , , path] = ABSOLUTE.exec(target) ?? []
   return { ...rest, target: path === undefined ? target : path.startsWith('/') ? path : `/${path}` }
 }
 
 /**
- * Compares the requests that both readers take from the bytes, in order. Either may reject what the other takes: llhttp knows a list of methods and no tab after
- * `chunked`, the edge rejects what is ambiguous. Returns the number of requests that both have.
+ * Compares the requests that both parsers accept, in order. Either parser may reject a request that the other accepts: llhttp
+ * has a list of methods and rejects a tab after `chunked`; the edge rejects ambiguous requests.
+ * @returns the number of requests that both accept
  */
 async function expectAgreement(bytes: Buffer): Promise<number> {
   const byEdge = readByEdge(bytes)
@@ -106,12 +107,12 @@ const SEEDS = [
   `PUT /c HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`,
 ].map((text) => Buffer.from(text, 'latin1')) as [Buffer, ...Buffer[]]
 
-test('the readers agree on requests as clients write them', async () => {
+test('both parsers agree on requests of ordinary clients', async () => {
   const found = await Promise.all(SEEDS.map(expectAgreement))
   expect(found).toEqual([2, 2, 2, 2, 2, 1])
 })
 
-test('what the edge accepts of requests that smuggle, Node reads alike', async () => {
+test('both parsers agree on smuggling requests that the edge accepts', async () => {
   const found = await Promise.all(
     Object.values(smugglingCorpus(HOST))
       .flat()
@@ -120,7 +121,7 @@ test('what the edge accepts of requests that smuggle, Node reads alike', async (
   expect(found.filter((count) => count > 0).length).toBeGreaterThan(20)
 })
 
-test('what the edge accepts of mutated requests, Node reads alike', { timeout: MS + 30_000 }, async () => {
+test('both parsers agree on mutated requests that the edge accepts', { timeout: MS + 30_000 }, async () => {
   const mutator: Mutator = createMutator(Date.now())
   const end = performance.now() + MS
   let accepted = 0

@@ -22,30 +22,30 @@ afterAll(async () => {
   expect(edge.failures).toEqual([])
 })
 
-/** One whose client is not there. */
+/** Creates a tunnel without a client. */
 const tunnel = () => edge.serve(freshHostname(), undefined)
 const recordsOf = (hostname: string) => edge.records.filter((record) => record.tunnel === `uid-${hostname}`)
 
-/** Connections that this process has accepted, by the port that they came from: the edge’s are among them. */
+/** Connections that this process has accepted, by remote port. They include the edge’s. */
 const accepted = new Map<number | undefined, Socket>()
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { readonly socket: Socket }
   accepted.set(socket.remotePort, socket)
 })
 
-/** Resolves when the edge has read all that was written to a socket, with its own end of that connection. */
+/** Resolves when the edge has read all bytes written to a socket, with the edge's end of that connection. */
 const readByEdge = (sender: Socket): Promise<Socket> =>
   vi.waitUntil(() => {
     const socket = accepted.get(sender.localPort)
     return socket?.bytesRead === sender.bytesWritten && socket
   }, soon)
 
-/** A network that can deliver in one piece. */
+/** Relay that can deliver several writes in one segment. */
 interface GatheringNetwork {
-  /** The visitor’s end. */
+  /** Visitor’s end of the connection. */
   readonly socket: Socket
-  /** Keeps what is sent until `send` resolves, then delivers it all. Resolves when the edge has read it. */
-  inOnePiece(send: () => Promise<void>): Promise<void>
+  /** Holds the sent bytes until `send` resolves, and delivers them at once. Resolves when the edge has read them. */
+  inOneSegment(send: () => Promise<void>): Promise<void>
 }
 
 async function gatheringNetwork(port: number): Promise<GatheringNetwork> {
@@ -66,7 +66,7 @@ async function gatheringNetwork(port: number): Promise<GatheringNetwork> {
   const isAllHere = () => near.bytesRead === socket.bytesWritten
   return {
     socket,
-    async inOnePiece(send) {
+    async inOneSegment(send) {
       await vi.waitUntil(isAllHere, soon)
       kept = []
       await send()
@@ -85,7 +85,7 @@ async function secured(socket: Socket, host: string): Promise<Socket> {
   return visitor
 }
 
-/** `tcp`: what the visitor speaks over, which ends without a word of TLS. */
+/** Connects a visitor. `tcp` is the connection below TLS, which can end without a TLS alert. */
 async function visitorBy(scheme: 'http' | 'https', host: string): Promise<{ readonly visitor: Socket; readonly tcp: Socket }> {
   const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
   const tcp = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
@@ -97,8 +97,8 @@ const post = (host: string, fields: string) => `POST / HTTP/1.1\r\nHost: ${host}
 
 describe('a request that waits for a session', () => {
   test.for([
-    ['in a record of its own', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`), body], 10],
-    ['of many records', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`) + body], 40_000],
+    ['in its own record', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`), body], 10],
+    ['in many records', (host: string, body: string) => [post(host, `Content-Length: ${body.length}`) + body], 40_000],
     [
       'in chunks',
       (host: string, body: string) => [
@@ -107,7 +107,7 @@ describe('a request that waits for a session', () => {
       ],
       10,
     ],
-  ] as const)('has all of its body, %s of TLS that came in one segment with the head', async ([, parts, length]) => {
+  ] as const)('keeps its body, sent %s of TLS in one segment with the head', async ([, parts, length]) => {
     const body = 'x'.repeat(length)
     await using backend = await rawBackend((received, socket) => {
       if (received.includes(body)) socket.write(OK)
@@ -117,7 +117,7 @@ describe('a request that waits for a session', () => {
     const visitor = await secured(network.socket, host)
     let answer = ''
     visitor.on('data', (part: Buffer) => (answer += part.toString()))
-    await network.inOnePiece(async () => {
+    await network.inOneSegment(async () => {
       for (const part of parts(host, body)) await new Promise<unknown>((resolve) => visitor.write(part, resolve))
     })
     await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
@@ -131,7 +131,7 @@ describe('a request that waits for a session', () => {
     ['http', 'ends its side'],
     ['https', 'resets'],
     ['https', 'ends its side'],
-  ] as const)('by %s ends when its visitor %s before its body is whole', async ([scheme, how]) => {
+  ] as const)('over %s ends when its visitor %s before the body is complete', async ([scheme, how]) => {
     await using backend = await rawBackend(() => undefined)
     const { hostname, host } = tunnel()
     const { visitor, tcp } = await visitorBy(scheme, host)
@@ -146,7 +146,7 @@ describe('a request that waits for a session', () => {
     visitor.destroy()
   })
 
-  test('has all of its body, too, when it waits since its session went', async () => {
+  test('keeps its body when it waits because its session has ended', async () => {
     await using backend = await rawBackend((received, socket) => {
       if (received.endsWith('0123456789')) socket.write(OK)
     })
@@ -173,7 +173,7 @@ describe('a request that waits for a session', () => {
 })
 
 test.for(['http', 'https'] as const)(
-  'requests by %s that wait while their visitor does not read are answered, although it has ended its side',
+  'pipelined requests over %s are answered to a visitor that reads late and has ended its side',
   async (scheme) => {
     const COUNT = 220
     const body = 'y'.repeat(30_000)
@@ -186,7 +186,7 @@ test.for(['http', 'https'] as const)(
     edge.sessions.connect(hostname, backend.port)
     const { visitor } = await visitorBy(scheme, host)
     visitor.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(COUNT))
-    // As many as the systems on the way keep.
+    // Waits until the buffers between backend and visitor are full.
     let answered = 0
     const goesOn = () => {
       const before = answered
@@ -203,30 +203,33 @@ test.for(['http', 'https'] as const)(
   },
 )
 
-test.for(['', 'early'])('an upgrade hears that its visitor ended its side before the answer came, after %j', async (early) => {
-  const asked = Promise.withResolvers<Socket>()
-  let ended = false
-  await using backend = await rawBackend((received, socket) => {
-    if (!received.endsWith(`\r\n\r\n`)) return
-    socket.on('end', () => {
-      ended = true
-      socket.end('bye')
+test.for(['', 'early'])(
+  'the backend of an upgrade sees the end of a visitor that ended its side before the response, after %j',
+  async (early) => {
+    const asked = Promise.withResolvers<Socket>()
+    let ended = false
+    await using backend = await rawBackend((received, socket) => {
+      if (!received.endsWith(`\r\n\r\n`)) return
+      socket.on('end', () => {
+        ended = true
+        socket.end('bye')
+      })
+      asked.resolve(socket)
     })
-    asked.resolve(socket)
-  })
-  const { hostname, host } = tunnel()
-  edge.sessions.connect(hostname, backend.port)
-  const visitor = rawVisitor(
-    edge.httpPort,
-    `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n${early}`,
-  )
-  // The end is read as a chunk that is none; a stream that is paused does not tell of it.
-  const push = vi.spyOn(await readByEdge(visitor.socket), 'push')
-  visitor.socket.end()
-  await vi.waitUntil(() => push.mock.calls.some(([chunk]) => chunk === null), soon)
-  const target = await asked.promise
-  target.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n')
-  expect(await visitor.over).toMatch(/bye$/)
-  expect(ended).toBe(true)
-  expect(backend.received[0]?.endsWith(`\r\n\r\n${early}`)).toBe(true)
-})
+    const { hostname, host } = tunnel()
+    edge.sessions.connect(hostname, backend.port)
+    const visitor = rawVisitor(
+      edge.httpPort,
+      `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n${early}`,
+    )
+    // The socket pushes null at the end. A paused stream emits no event for it.
+    const push = vi.spyOn(await readByEdge(visitor.socket), 'push')
+    visitor.socket.end()
+    await vi.waitUntil(() => push.mock.calls.some(([chunk]) => chunk === null), soon)
+    const target = await asked.promise
+    target.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n')
+    expect(await visitor.over).toMatch(/bye$/)
+    expect(ended).toBe(true)
+    expect(backend.received[0]?.endsWith(`\r\n\r\n${early}`)).toBe(true)
+  },
+)

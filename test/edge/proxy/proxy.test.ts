@@ -27,7 +27,7 @@ const recordOf = ({ hostname }: { readonly hostname: string }) =>
 
 const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
-/** A WebSocket server that sends the first message back (RFC 6455): one short frame of text, masked as a visitor's must be. */
+/** WebSocket server that echoes the first message (RFC 6455): one short, masked frame of text. */
 function echoWebSocket(received: string, socket: Socket): void {
   const end = received.indexOf('\r\n\r\n') + 4
   if (end === received.length) {
@@ -42,7 +42,7 @@ function echoWebSocket(received: string, socket: Socket): void {
   const length = size & 0x7f
   if (kind !== 0x81 || bytes.length < 4 + length) return
   const text = bytes.slice(4, 4 + length).map((byte, index) => byte ^ (bytes[index % 4] ?? 0))
-  // The message, then the end of the conversation.
+  // The message, and a close frame.
   socket.end(Buffer.from([0x81, length, ...text, 0x88, 0]))
 }
 
@@ -52,44 +52,54 @@ const CLOSE = 'Connection: close\r\n'
 describe('a response', () => {
   test.each([
     {
-      does: 'that ends with its connection',
+      does: 'that ends with its connection is forwarded',
       sent: 'HTTP/1.1 200 OK\r\n\r\nhello',
       ends: true,
       seen: /200 OK\r\nConnection: close\r\nDate: [^\r]+ GMT\r\n\r\nhello$/,
     },
-    { does: 'of HTTP/1.0', sent: 'HTTP/1.0 200 OK\r\n\r\nhello', ends: true, seen: /^HTTP\/1\.1 200 OK\r\n[^]*hello$/ },
     {
-      does: 'in chunks with trailers',
+      does: 'of HTTP/1.0 is forwarded as HTTP/1.1',
+      sent: 'HTTP/1.0 200 OK\r\n\r\nhello',
+      ends: true,
+      seen: /^HTTP\/1\.1 200 OK\r\n[^]*hello$/,
+    },
+    {
+      does: 'in chunks keeps its trailers',
       sent: 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nX-T: 1\r\n\r\n',
       seen: /chunked\r\n[^]*hello\r\n0\r\nX-T: 1\r\n\r\n$/,
     },
-    { does: 'without a body', sent: 'HTTP/1.1 204 No Content\r\n\r\n', seen: /204 No Content/ },
+    { does: 'without a body is forwarded', sent: 'HTTP/1.1 204 No Content\r\n\r\n', seen: /204 No Content/ },
     {
-      does: 'after 103 and 100',
+      does: 'after 103 and 100 is forwarded with them',
       sent: `HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${OK}`,
       seen: /103 Early[^]*Link[^]*100 Cont[^]*200 OK[^]*ok$/,
     },
     {
-      does: 'without fields of its hop',
+      does: 'loses its hop-by-hop fields',
       sent: `HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n${OK.slice(17)}`,
       seen: /^(?![^]*Hop)[^]*ok$/,
     },
-    { does: 'that is cut off', sent: 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhel', ends: true, seen: /hel$/ },
-    { does: 'with a bare LF is refused', sent: 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', seen: /502 [^]*upstream_invalid/ },
     {
-      does: 'framed twice is refused',
+      does: 'that is cut off is forwarded up to there',
+      sent: 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhel',
+      ends: true,
+      seen: /hel$/,
+    },
+    { does: 'with a bare LF is 502', sent: 'HTTP/1.1 200 OK\nContent-Length: 2\n\nok', seen: /502 [^]*upstream_invalid/ },
+    {
+      does: 'with two framings is 502',
       sent: 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       seen: /502 [^]*upstream_invalid/,
     },
     {
-      does: 'that switches unasked is refused',
+      does: 'that switches protocols unasked is 502',
       sent: 'HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n',
       seen: /502 [^]*upstream_invalid/,
     },
     { does: 'that never begins is 504', sent: '', seen: /504 [^]*upstream_timeout/ },
     { does: 'that ends before it begins is 502', sent: '', ends: true, seen: /502 [^]*upstream_reset/ },
     {
-      does: 'in which the backend plays the edge',
+      does: 'loses a Mooring-Error field of the backend',
       sent: `HTTP/1.1 200 OK\r\nMooring-Error: x\r\n${OK.slice(17)}`,
       seen: /^(?![^]*Mooring)[^]*ok$/,
     },
@@ -101,7 +111,7 @@ describe('a response', () => {
     expect(await answered(edge.httpPort, get(tunnel.host, CLOSE))).toMatch(seen)
   })
 
-  test('whose first chunk is none is cut after its head for a visitor of HTTP/1.0, who gets no chunks', async () => {
+  test('with an invalid first chunk is cut after its head for an HTTP/1.0 visitor', async () => {
     const sent = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'
     await using tunnel = await before((_received, socket) => socket.write(sent))
     const seen = await answered(edge.httpPort, `GET / HTTP/1.0\r\nHost: ${tunnel.host}\r\n\r\n`)
@@ -109,7 +119,7 @@ describe('a response', () => {
     expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: 'upstream_reset' })
   })
 
-  test('has its fields set and removed as the tunnel says, the request’s too', async () => {
+  test('gets the tunnel’s header modifications, and so does its request', async () => {
     const liveHeaderModifications = [
       { name: 'X-Set', value: 'mine', type: 'response' as const },
       { name: 'Server', value: '', type: 'response' as const },
@@ -124,7 +134,7 @@ describe('a response', () => {
     expect(tunnel.received[0]).not.toMatch(/theirs|User-Agent/)
   })
 
-  test('of server-sent events goes on as it comes', async () => {
+  test('of server-sent events is forwarded event by event', async () => {
     await using tunnel = await before((received, socket) => {
       if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n')
     })
@@ -134,13 +144,13 @@ describe('a response', () => {
     await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 200, reason: 'visitor_gone' }), soon)
   })
 
-  test('before the request has ended is passed on, and the connection closed', async () => {
+  test('before the end of the request is forwarded, and closes the connection', async () => {
     await using tunnel = await before((_received, socket) => socket.write('HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n'))
     const seen = await answered(edge.httpPort, `POST / HTTP/1.1\r\nHost: ${tunnel.host}\r\nContent-Length: 9\r\n\r\nabc`)
     expect(seen).toMatch(/^HTTP\/1.1 413 No\r\nContent-Length: 0\r\nConnection: close\r\nDate: [^\r]+\r\n\r\n$/)
   })
 
-  test('to a visitor who has ended its side still comes', async () => {
+  test('reaches a visitor that has ended its side', async () => {
     await using tunnel = await before((_received, socket) => socket.write(OK))
     const visitor = rawVisitor(edge.httpPort)
     visitor.socket.end(get(tunnel.host))
@@ -148,7 +158,7 @@ describe('a response', () => {
   })
 })
 
-test('a request waits for its client to come back', async () => {
+test('a request waits until its client reconnects', async () => {
   await using raw = await rawBackend((_received, socket) => socket.write(OK))
   await using patient = await startProxy({ limits: { holdMs: 5_000 } })
   const { hostname, host } = patient.serve(freshHostname(), undefined)
@@ -167,7 +177,7 @@ test('pipelined requests are answered in order', async () => {
   expect(seen.match(/\r\n\r\n\d/g)).toEqual(['\r\n\r\n1', '\r\n\r\n2', '\r\n\r\n3'])
 })
 
-test('a visitor who goes while more of its requests wait takes the one under way along', async () => {
+test('a visitor that disconnects with pipelined requests ends the pending one', async () => {
   await using patient = await startProxy()
   await using raw = await rawBackend(() => undefined)
   const { host } = patient.serve(freshHostname(), raw.port)
@@ -178,9 +188,9 @@ test('a visitor who goes while more of its requests wait takes the one under way
   expect(patient.records).toMatchObject([{ status: 499, reason: 'visitor_gone' }])
 })
 
-test('a visitor who begins to read late has all of a download, over HTTP/2 with the window that clients begin with', async () => {
+test('an HTTP/2 visitor with the default window that reads late gets all of a download', async () => {
   const context = selfSigned(DOMAIN)
-  // The first look at the stream comes when its window is full.
+  // The edge first checks the stream when its window is full.
   await using own = await startProxy({ limits: { sweepMs: 200 }, contextFor: async () => context })
   const body = Buffer.alloc(5_000_000)
   let send: () => unknown = () => undefined
@@ -206,7 +216,7 @@ test('a visitor who begins to read late has all of a download, over HTTP/2 with 
 describe('an upgrade', () => {
   const ask = 'Connection: Upgrade\r\nUpgrade: echo\r\n'
 
-  test('makes both ways raw, each ended by itself', async () => {
+  test('forwards raw bytes in both directions, which end separately', async () => {
     await using tunnel = await before((received, socket) => {
       if (received.endsWith('\r\n\r\n'))
         socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhi')
@@ -236,7 +246,7 @@ describe('an upgrade', () => {
     await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 101, path: '/chat' }), soon)
   })
 
-  test('to HTTP/2 in the clear is not passed on: the edge would see one request where there are many', async () => {
+  test('to h2c is removed from the request, which would hide later requests from the edge', async () => {
     await using tunnel = await before((_received, socket) => socket.write(OK))
     await answered(
       edge.httpPort,

@@ -7,7 +7,7 @@ import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freePort } from '../../support/free-port.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** A tunnel with several sessions, of which some refuse channels: their targets are down. */
+/** Tunnels with several sessions, some of which refuse channels because their targets are down. */
 
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context, limits: { holdMs: 50 } })
@@ -19,7 +19,7 @@ afterAll(async () => {
   expect(edge.failures).toEqual([])
 })
 
-/** Answers each request, once it is whole, with the length of its body. */
+/** Answers each complete request with the length of its body. */
 function answerWithLength(received: string, socket: Socket): void {
   const last = received.slice(received.lastIndexOf(' HTTP/1.1\r\n'))
   const [head = '', body] = last.split('\r\n\r\n')
@@ -29,7 +29,7 @@ function answerWithLength(received: string, socket: Socket): void {
   socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
 }
 
-/** Ports of the targets, of the oldest session first. */
+/** Creates a tunnel with one session for each target. @param ports ports of the targets, oldest session first */
 function tunnel(ports: readonly number[]) {
   const { hostname, host } = edge.serve(freshHostname(), undefined)
   for (const port of ports) edge.sessions.connect(hostname, port)
@@ -38,10 +38,10 @@ function tunnel(ports: readonly number[]) {
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each([
-    { does: 'the newest', ports: [echo.port, dead] },
-    { does: 'the oldest', ports: [dead, echo.port] },
-    { does: 'all but one of ten', ports: [dead, dead, dead, echo.port, dead, dead, dead, dead, dead, dead] },
-  ])('no request fails while $does refuses', async ({ ports }) => {
+    { does: 'the newest session', ports: [echo.port, dead] },
+    { does: 'the oldest session', ports: [dead, echo.port] },
+    { does: 'each session but one of ten', ports: [dead, dead, dead, echo.port, dead, dead, dead, dead, dead, dead] },
+  ])('no request fails while $does refuses channels', async ({ ports }) => {
     const { host } = tunnel(ports)
     const each = Array.from({ length: 24 }, () => curl(edge, { transport, host }))
     expect((await Promise.all(each)).map(({ status }) => status)).toEqual(Array(24).fill(200))
@@ -49,8 +49,8 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
 
   test.each([
     { how: 'with a length', args: [] },
-    { how: 'without one', args: ['-H', 'Transfer-Encoding: chunked'] },
-  ])('an upload $how is sent whole to the one that does not', async ({ args }) => {
+    { how: 'in chunks', args: ['-H', 'Transfer-Encoding: chunked'] },
+  ])('an upload $how reaches the session that accepts it, complete', async ({ args }) => {
     const body = 'x'.repeat(300_000)
     const { host } = tunnel([echo.port, dead])
     const sized = args.length === 0
@@ -63,7 +63,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect([status, seen]).toEqual([200, sized ? '300000' : 'ok'])
   })
 
-  test('all of them make 502 upstream_refused, each asked once', async () => {
+  test('a request that all sessions refuse is 502 upstream_refused, after one try of each', async () => {
     const { host } = tunnel([dead, dead, dead])
     const before = edge.sessions.opened
     const { status, reason } = await curl(edge, { transport, host })
@@ -71,11 +71,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   })
 })
 
-test('one that refused is not asked by the requests that follow', async () => {
+test('the edge tries a session that refused once, and not again for later requests', async () => {
   const { host } = tunnel([echo.port, dead])
   const before = edge.sessions.opened
   const request = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
   for (let count = 0; count < 10; count++) expect(await answered(edge.httpPort, request)).toContain('200 OK')
-  // One that was refused, one that serves all ten.
+  // One refused channel, and one channel that serves all ten requests.
   expect(edge.sessions.opened - before).toBe(2)
 })

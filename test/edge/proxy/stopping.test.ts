@@ -8,12 +8,12 @@ import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** What is still under way when an edge stops: its visitor is told so, and its record says so, not that the target went. */
+/** Requests under way when an edge stops: visitor and record get the reason `edge_stopping`. */
 
 const context = selfSigned(DOMAIN)
 const GRACE_MS = 20
 
-/** An edge with one request that its backend has got, and has answered with `answer` so far. */
+/** Starts an edge whose backend responds to the first request with `answer`, which may be incomplete. */
 async function underWay(answer: string) {
   const edge = await startProxy({ contextFor: async () => context })
   let asked = false
@@ -27,7 +27,7 @@ async function underWay(answer: string) {
     async stop() {
       await vi.waitUntil(() => asked, { timeout: 10_000 })
       await edge.proxy.close(GRACE_MS)
-      // As the clients go, which is next.
+      // Clients disconnect after the proxy has closed.
       await tunnel[Symbol.asyncDispose]()
       await vi.waitUntil(() => edge.records.length > 0, { timeout: 10_000 })
       expect(edge.failures).toEqual([])
@@ -36,7 +36,7 @@ async function underWay(answer: string) {
   }
 }
 
-/** All that a visitor gets who asks over HTTP/1.1, with `more` after the request line and Host. */
+/** Sends a request over HTTP/1.1. @param more text after the request line and Host */
 function visit(
   { edge, tunnel: { host } }: Awaited<ReturnType<typeof underWay>>,
   scheme: 'http' | 'https',
@@ -53,51 +53,51 @@ function visit(
   return { text: () => text, errors }
 }
 
-test.each(['http', 'https'] as const)('a request over %s that has no answer yet gets 503', async (scheme) => {
-  const place = await underWay('')
-  const { text } = visit(place, scheme)
-  expect(await place.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
+test.each(['http', 'https'] as const)('a request over %s without a response gets 503', async (scheme) => {
+  const fixture = await underWay('')
+  const { text } = visit(fixture, scheme)
+  expect(await fixture.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
   await vi.waitUntil(() => text().includes('\r\n\r\n'), { timeout: 10_000 })
   expect(text()).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
 })
 
-test('so does one that is still being sent, without a reset', async () => {
-  const place = await underWay('')
-  const { text, errors } = visit(place, 'http', `Content-Length: 1000000\r\n\r\n${'x'.repeat(500_000)}`)
-  expect(await place.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping' }])
+test('a request that is still being sent gets 503, without a reset', async () => {
+  const fixture = await underWay('')
+  const { text, errors } = visit(fixture, 'http', `Content-Length: 1000000\r\n\r\n${'x'.repeat(500_000)}`)
+  expect(await fixture.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping' }])
   expect([text().slice(0, 12), errors]).toEqual(['HTTP/1.1 503', []])
 })
 
-test('so does one over HTTP/2', async () => {
-  const place = await underWay('')
-  const answer = place.tunnel.visitor.ask()
-  const [records, { status, fields }] = await Promise.all([place.stop(), answer])
+test('a request over HTTP/2 without a response gets 503', async () => {
+  const fixture = await underWay('')
+  const answer = fixture.tunnel.visitor.ask()
+  const [records, { status, fields }] = await Promise.all([fixture.stop(), answer])
   expect(records).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
   expect([status, fields]).toEqual([503, expect.arrayContaining(['mooring-error', 'edge_stopping'])])
 })
 
-/** What ends with its connection must not look whole. */
+/** Response that ends with its connection. Cut off, it must not look complete. */
 const BEGUN = 'HTTP/1.1 200 OK\r\n\r\nsome'
 
-test('an answer that has begun is cut, and recorded as far as it came', async () => {
-  const place = await underWay(BEGUN)
-  const { text, errors } = visit(place, 'http')
+test('a response that has begun is reset, and recorded with its bytes so far', async () => {
+  const fixture = await underWay(BEGUN)
+  const { text, errors } = visit(fixture, 'http')
   await vi.waitUntil(() => text().endsWith('some'), { timeout: 10_000 })
-  expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
+  expect(await fixture.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
   await vi.waitUntil(() => errors.length > 0, { timeout: 10_000 })
   expect(errors).toMatchObject([{ code: 'ECONNRESET' }])
 })
 
-test('so it is over HTTP/2', async () => {
-  const place = await underWay(BEGUN)
-  const session = connectHttp2(`https://127.0.0.1:${place.edge.httpsPort}`, {
-    servername: place.tunnel.host,
+test('a response over HTTP/2 that has begun is reset, and recorded with its bytes so far', async () => {
+  const fixture = await underWay(BEGUN)
+  const session = connectHttp2(`https://127.0.0.1:${fixture.edge.httpsPort}`, {
+    servername: fixture.tunnel.host,
     rejectUnauthorized: false,
   })
-  const stream = session.request({ ':authority': place.tunnel.host })
+  const stream = session.request({ ':authority': fixture.tunnel.host })
   const failed = new Promise((resolve) => stream.on('error', resolve))
   await once(stream, 'data')
-  expect(await place.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
+  expect(await fixture.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
   expect(await failed).toMatchObject({ code: 'ERR_HTTP2_STREAM_ERROR' })
   session.destroy()
 })
@@ -118,7 +118,7 @@ test('a request that waits for a client gets 503', async () => {
   expect(edge.failures).toEqual([])
 })
 
-test('who is still at the handshake is not served any more', async () => {
+test('a visitor in its TLS handshake is disconnected', async () => {
   const asked = Promise.withResolvers<undefined>()
   const certificate = Promise.withResolvers<SecureContext>()
   const edge = await startProxy({
@@ -138,7 +138,7 @@ test('who is still at the handshake is not served any more', async () => {
   await asked.promise
   const gone = once(socket, 'close')
   const closed = edge.proxy.close(0)
-  // Its own timer comes first.
+  // The timer of `close` fires first.
   setTimeout(() => certificate.resolve(context), 1)
   await Promise.all([closed, gone])
   expect([text, edge.records, edge.failures]).toEqual(['', [], []])

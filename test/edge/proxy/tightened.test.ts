@@ -8,7 +8,7 @@ import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** What becomes of requests under way when the settings of their tunnel change. */
+/** Requests under way when the settings of their tunnel change. */
 
 const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
@@ -21,15 +21,15 @@ afterAll(async () => {
 const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nbegun'
 const STREAM = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nbegun'
 
-/** A request under way. */
+/** Request under way. */
 interface UnderWay {
-  /** All that came, latin1. */
+  /** Returns all received bytes, as latin1. */
   readonly seen: () => string
-  /** Resolves once its connection, or its stream of HTTP/2, has ended. */
+  /** Resolves once its connection or HTTP/2 stream has ended. */
   readonly over: Promise<unknown>
 }
 
-/** Asks for a path: `/upgrade` and `/stream` begin and never end, any other is never answered. */
+/** Sends a request. Responses to `/upgrade` and `/stream` begin and do not end; other paths get no response. */
 async function underWay(transport: Transport, host: string, path: string): Promise<UnderWay> {
   if (transport === 'h2') return streamUnderWay(host, path)
   const port = transport === 'http' ? edge.httpPort : edge.httpsPort
@@ -56,7 +56,7 @@ async function streamUnderWay(host: string, path: string): Promise<UnderWay> {
   return { seen: () => text, over }
 }
 
-/** A tunnel with a backend that begins to answer as the path says. */
+/** Creates a tunnel with a backend for {@link underWay}. */
 async function tunnel(config = {}) {
   const sockets = new Set<Socket>()
   const before = await tunnelBefore(
@@ -64,7 +64,7 @@ async function tunnel(config = {}) {
     (received, socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))
-      // The end of one that is done with comes from the edge.
+      // The edge ends the connection of a request that it has ended.
       socket.once('end', () => socket.end())
       if (received.startsWith('GET /upgrade ')) socket.write(UPGRADE)
       if (received.startsWith('GET /stream ')) socket.write(STREAM)
@@ -81,53 +81,53 @@ const CASES = (['http', 'https', 'h2'] as const).flatMap((transport) => [
 ])
 const begun = (asked: UnderWay) => vi.waitUntil(() => asked.seen().endsWith('begun'), soon)
 
-describe.each(CASES)('over $transport, $path', ({ transport, path, status }) => {
+describe.each(CASES)('over $transport, a request for $path', ({ transport, path, status }) => {
   test.each([
     { setting: 'ingressIPWhitelist', config: { ingressIPWhitelist: ['192.0.2.0/24'] }, reason: 'ip_denied' },
     { setting: 'httpsOnly', config: { httpsOnly: true }, reason: 'https_only' },
-    { setting: 'nothing any more: the tunnel is deleted', config: undefined, reason: 'unknown_host' },
-  ])('ends once $setting no longer allows it', async ({ config, reason }) => {
+    { setting: 'the deleted tunnel', config: undefined, reason: 'unknown_host' },
+  ])('ends when $setting no longer allows it', async ({ config, reason }) => {
     const { hostname, host, sockets } = await tunnel()
     const asked = await underWay(transport, host, path)
     await begun(asked)
     if (config) edge.serve(hostname, undefined, config)
     else edge.withdraw(hostname)
-    if (reason === 'https_only' && transport !== 'http') return expectGoesOn(asked, sockets)
+    if (reason === 'https_only' && transport !== 'http') return expectContinues(asked, sockets)
     await asked.over
     await vi.waitUntil(() => sockets.size === 0, soon)
     const record = edge.records.findLast(({ tunnel: id }) => id === `uid-${hostname}`)
     expect(record).toMatchObject({ status, reason, origin: 'backend' })
   })
 
-  test('goes on under settings that allow it', async () => {
+  test('continues under new settings that allow it', async () => {
     const { hostname, host, sockets } = await tunnel()
     const asked = await underWay(transport, host, path)
     await begun(asked)
     edge.serve(hostname, undefined, { ingressIPWhitelist: ['127.0.0.1'], allowCorsPreflight: true })
-    await expectGoesOn(asked, sockets)
+    await expectContinues(asked, sockets)
   })
 
-  test('goes on when another tunnel is closed to its visitor', async () => {
+  test('continues when another tunnel rejects its visitor', async () => {
     const { host, sockets } = await tunnel()
     const other = await tunnel()
     const [asked, ended] = [await underWay(transport, host, path), await underWay(transport, other.host, path)]
     await Promise.all([begun(asked), begun(ended)])
     edge.serve(other.hostname, undefined, { ingressIPWhitelist: ['192.0.2.0/24'] })
     await ended.over
-    await expectGoesOn(asked, sockets)
+    await expectContinues(asked, sockets)
   })
 })
 
-async function expectGoesOn(asked: UnderWay, sockets: ReadonlySet<Socket>): Promise<void> {
+async function expectContinues(asked: UnderWay, sockets: ReadonlySet<Socket>): Promise<void> {
   for (const socket of sockets) socket.write(' more')
   await vi.waitUntil(() => asked.seen().endsWith('begun more'), soon)
 }
 
-describe.each(['http', 'https', 'h2'] as const)('over %s, a request that waits for its answer', (transport) => {
+describe.each(['http', 'https', 'h2'] as const)('over %s, a request that waits for its response', (transport) => {
   test.each([
-    { setting: 'the list', config: { ingressIPWhitelist: ['192.0.2.0/24'] }, answer: /^HTTP\/\S+ 403 [^]*ip_denied/ },
-    { setting: 'its deletion', config: undefined, answer: /^HTTP\/\S+ 404 [^]*unknown_host/ },
-  ])('is answered what $setting says', async ({ config, answer }) => {
+    { setting: 'the new ingress list', config: { ingressIPWhitelist: ['192.0.2.0/24'] }, answer: /^HTTP\/\S+ 403 [^]*ip_denied/ },
+    { setting: 'the deletion of the tunnel', config: undefined, answer: /^HTTP\/\S+ 404 [^]*unknown_host/ },
+  ])('gets the error of $setting', async ({ config, answer }) => {
     const { hostname, host, received } = await tunnel()
     const asked = await underWay(transport, host, '/')
     await vi.waitUntil(() => received.length === 1, soon)

@@ -5,7 +5,7 @@ import { answered, rawVisitor } from '../../support/edge/raw-http.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** What a head is not to have does not come in behind the body, over HTTP/1.1 or HTTP/2. */
+/** Fields that are not allowed in a head are not allowed as trailers either, over HTTP/1.1 and HTTP/2. */
 
 const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
@@ -21,11 +21,11 @@ const items = (type: 'request' | 'response') => [
 ]
 const config = { liveHeaderModifications: [...items('request'), ...items('response')] }
 
-/** A tunnel with header items. */
+/** Starts a tunnel with header modifications. */
 const before = (answer: (received: string, socket: Socket) => void) => tunnelBefore(edge, answer, config)
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-/** Answers each body that is whole. */
+/** Starts a tunnel whose backend responds to each complete body. */
 const accepting = () =>
   before((received, socket) => {
     if (/\r\n0(;a=b)?\r\n([^\r]+\r\n)*\r\n$/.test(received)) socket.write(OK)
@@ -37,12 +37,12 @@ const post = (host: string, fields: string) =>
 const UNWANTED = [
   { does: 'that the tunnel removes', fields: '', trailer: 'X-User: root' },
   { does: 'that the tunnel sets', fields: '', trailer: 'x-role: admin' },
-  { does: 'that CGI takes for such a one', fields: '', trailer: 'X_User: root' },
-  { does: 'of its hop', fields: 'Connection: X-Hop\r\n', trailer: 'X-Hop: 1' },
+  { does: 'that CGI reads as a field that the tunnel removes', fields: '', trailer: 'X_User: root' },
+  { does: 'that Connection names', fields: 'Connection: X-Hop\r\n', trailer: 'X-Hop: 1' },
 ]
 
 describe.each(UNWANTED)('a request with a trailer $does', ({ fields, trailer }) => {
-  test('is refused, and its backend sees nothing of it', async () => {
+  test('is 400, and its backend receives nothing', async () => {
     await using tunnel = await accepting()
     const visitor = rawVisitor(edge.httpPort, `${post(tunnel.host, fields)}0\r\nX-T: 1\r\n${trailer}\r\n\r\n`)
     await visitor.sees('\r\n\r\n')
@@ -52,23 +52,26 @@ describe.each(UNWANTED)('a request with a trailer $does', ({ fields, trailer }) 
   })
 
   test.each([
-    { where: 'before its trailers', parts: ['', `0\r\nX-T: 1\r\n${trailer}\r\n\r\n`] },
-    { where: 'among them', parts: [`0\r\n${trailer}\r\n`, 'X-T: 1\r\n\r\n'] },
-    { where: 'before the last byte of them', parts: [`0\r\n${trailer}\r\n\r`, '\n'] },
-  ])('and that comes in parts, cut $where, is refused, and its backend never sees the end', async ({ parts: [first, rest] }) => {
-    await using tunnel = await accepting()
-    const visitor = rawVisitor(edge.httpPort, `${post(tunnel.host, fields)}${first}`)
-    await vi.waitUntil(() => tunnel.received[0]?.endsWith(`hello\r\n${first}`), soon)
-    visitor.socket.write(rest ?? '')
-    await visitor.sees('\r\n\r\n')
-    expect(visitor.text()).toMatch(/^HTTP\/1.1 400 [^]*Mooring-Error: bad_request/)
-    expect(tunnel.received).toHaveLength(1)
-    expect(tunnel.received[0]?.endsWith(`hello\r\n${first}`)).toBe(true)
-    visitor.socket.destroy()
-  })
+    { where: 'before the trailers', parts: ['', `0\r\nX-T: 1\r\n${trailer}\r\n\r\n`] },
+    { where: 'within the trailers', parts: [`0\r\n${trailer}\r\n`, 'X-T: 1\r\n\r\n'] },
+    { where: 'before the last byte of the trailers', parts: [`0\r\n${trailer}\r\n\r`, '\n'] },
+  ])(
+    'is 400 when it arrives in two parts, split $where, and its backend does not get the end',
+    async ({ parts: [first, rest] }) => {
+      await using tunnel = await accepting()
+      const visitor = rawVisitor(edge.httpPort, `${post(tunnel.host, fields)}${first}`)
+      await vi.waitUntil(() => tunnel.received[0]?.endsWith(`hello\r\n${first}`), soon)
+      visitor.socket.write(rest ?? '')
+      await visitor.sees('\r\n\r\n')
+      expect(visitor.text()).toMatch(/^HTTP\/1.1 400 [^]*Mooring-Error: bad_request/)
+      expect(tunnel.received).toHaveLength(1)
+      expect(tunnel.received[0]?.endsWith(`hello\r\n${first}`)).toBe(true)
+      visitor.socket.destroy()
+    },
+  )
 })
 
-test.each(['x-user', 'x-role', 'x_user'])('a request of HTTP/2 with %s among its trailers is refused alike', async (name) => {
+test.each(['x-user', 'x-role', 'x_user'])('an HTTP/2 request with %s in its trailers is 400', async (name) => {
   await using tunnel = await accepting()
   const { status, fields } = await tunnel.visitor.ask([':method', 'POST'], {
     body: 'hello',
@@ -78,7 +81,7 @@ test.each(['x-user', 'x-role', 'x_user'])('a request of HTTP/2 with %s among its
   expect(tunnel.received.join('')).not.toContain('\r\n0\r\n')
 })
 
-test('a request that is refused for its trailers is followed by the next one on its connection', async () => {
+test('a connection serves the next request after one with rejected trailers', async () => {
   await using tunnel = await accepting()
   const close = 'Connection: close\r\n'
   const seen = await answered(
@@ -89,7 +92,7 @@ test('a request that is refused for its trailers is followed by the next one on 
 })
 
 test.each(['0\r\nX-T: 1\r\n\r\n', '0\r\n\r\n', '0;a=b\r\n\r\n'])(
-  'other ends of a request are passed on as they are: %j',
+  'allowed ends of a request are forwarded unchanged: %j',
   async (end) => {
     await using tunnel = await accepting()
     const visitor = rawVisitor(edge.httpPort, `${post(tunnel.host, 'Connection: close, X-Hop\r\n')}${end}`)
@@ -105,7 +108,7 @@ describe.each(UNWANTED)('a response with a trailer $does', ({ fields, trailer })
       if (received.endsWith('\r\n\r\n')) socket.write(response)
     })
 
-  test('comes without it, and its link serves the next', async () => {
+  test('arrives without it, and its upstream connection serves the next request', async () => {
     await using tunnel = await responding()
     const ask = `GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\nConnection: close\r\n\r\n`
     for (const times of [1, 2]) {
@@ -115,7 +118,7 @@ describe.each(UNWANTED)('a response with a trailer $does', ({ fields, trailer })
     expect(tunnel.received).toHaveLength(1)
   })
 
-  test('comes without it over HTTP/2 as well', async () => {
+  test('arrives without it over HTTP/2', async () => {
     await using tunnel = await responding()
     for (const times of [1, 2]) {
       const { status, body, trailers, code } = await tunnel.visitor.ask()

@@ -6,7 +6,7 @@ import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** The last rows of the order in which an edge decides: limits, and what becomes of a request on its way to the backend. */
+/** Last decisions of an edge about a request: limits, and failures on the way to the backend. */
 
 const soon = { timeout: 10_000, interval: 10 }
 const cleanup = new AsyncDisposableStack()
@@ -17,7 +17,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 const edge = cleanup.use(await startProxy({ contextFor, limits: { upstreamMs: 300, sweepMs: 20, holdMs: 50 } }))
 
-/** As many requests that wait for their backend, each on a connection of its own, as a bound allows. */
+/** Limit of the tests, and number of requests that wait for their backend, each on its own connection. */
 const MOST = 5
 
 async function full(bound: 'requestsPerTunnel' | 'connections' | 'connectionsPerSource') {
@@ -46,14 +46,14 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       reason: 'upstream_reset',
     },
     {
-      does: 'that speaks no HTTP',
+      does: 'that sends no HTTP',
       answer: (_, socket) => socket.write('SSH-2.0-x\r\n\r\n'),
       status: 502,
       reason: 'upstream_invalid',
     },
-    { does: 'that says nothing', answer: () => undefined, status: 504, reason: 'upstream_timeout' },
+    { does: 'that sends nothing', answer: () => undefined, status: 504, reason: 'upstream_timeout' },
     {
-      does: 'that says 103 and nothing more',
+      does: 'that sends only 103',
       answer: (_, socket) => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'),
       ...{ status: 504, reason: 'upstream_timeout' },
     },
@@ -65,7 +65,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(edge.records.at(-1)).toMatchObject({ status, reason, origin: 'edge' })
   })
 
-  test('a request whose client goes before the answer is 502 upstream_reset, also on a link that served before', async () => {
+  test('a request on a reused upstream connection is 502 upstream_reset when its client disconnects', async () => {
     await using backend = await rawBackend((received, socket) => {
       if (!received.includes('/hang')) socket.write(OK)
     })
@@ -80,11 +80,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(got.body).toContain('the client was disconnected')
   })
 
-  test('so is one whose client goes while another of its tunnel stays', async () => {
+  test('a request is 502 when its client disconnects, although the tunnel has another client', async () => {
     await using backend = await rawBackend(() => undefined)
     const { hostname, host } = edge.serve(freshHostname(), undefined)
     const staying = edge.sessions.connect(hostname, backend.port)
-    // The newest is asked.
+    // The edge uses the newest session.
     const going = edge.sessions.connect(hostname, backend.port)
     const asked = curl(edge, { transport, host })
     await vi.waitUntil(() => backend.received.length === 1, soon)
@@ -93,7 +93,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     staying.close('closed', 'the test is over')
   })
 
-  test('one request more than a tunnel may have under way is 429; other tunnels are served', async () => {
+  test('a request above the limit of a tunnel is 429, and other tunnels are served', async () => {
     const { own, host, other, leave } = await full('requestsPerTunnel')
     const answer = await curl(own, { transport, host })
     expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([429, 'overloaded', '1'])
@@ -102,7 +102,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(async () => expect((await curl(own, { transport, host })).status).toBe(200), soon)
   })
 
-  test('one connection more than the edge may have is 503 for every tunnel, and after those rows that come before', async () => {
+  test('a connection above the limit of the edge is 503 for every tunnel, and an unknown host stays 404', async () => {
     const { own, host, other, leave } = await full('connections')
     for (const each of [host, other]) {
       const answer = await curl(own, { transport, host: each })
@@ -113,7 +113,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(async () => expect((await curl(own, { transport, host: other })).status).toBe(200), soon)
   })
 
-  test('one connection more than a source may have is 503; others are served', async () => {
+  test('a connection above the limit of a source is 503, and other sources are served', async () => {
     const { own, host, leave } = await full('connectionsPerSource')
     const from = (address: string) => curl(own, { transport, host, args: ['--interface', address] })
     const answer = await from('127.0.0.1')
@@ -124,7 +124,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   })
 })
 
-test('a balancer that is trusted may have more connections than one source', async () => {
+test('a trusted balancer may have more connections than a source', async () => {
   const limits = { connectionsPerSource: 1 }
   await using backend = await rawBackend((_received, socket) => socket.write(OK))
   const own = await startProxy({ contextFor, limits, trusted: ['127.0.0.0/8'] })

@@ -5,7 +5,7 @@ import { curl, type Transport, TRANSPORTS } from '../../support/edge/curl.ts'
 import { selfSigned } from '../../support/edge/self-signed.ts'
 import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
-/** Fields that a backend believes of the edge, and those by which a tunnel would reach its neighbours. */
+/** Fields that a backend trusts from the edge, and fields that would affect other tunnels of the domain. */
 
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context })
@@ -33,7 +33,7 @@ const NAMES = [
 ]
 const FIELDS = NAMES.map((name) => [name, 'for=6.6.6.6'] as const)
 
-/** Answers each request once its head has come. */
+/** Returns a backend's handler that responds to each request head with these fields. */
 const answering = (fields: string) => (received: string, socket: Socket) => {
   if (received.endsWith('\r\n\r\n')) socket.write(`HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${fields}\r\nok`)
 }
@@ -41,9 +41,9 @@ const answering = (fields: string) => (received: string, socket: Socket) => {
 describe.each(TRANSPORTS)('over %s', (transport) => {
   test.each([
     { how: 'as they are', spelled: (name: string) => name },
-    { how: 'in capitals', spelled: (name: string) => name.toUpperCase() },
+    { how: 'in upper case', spelled: (name: string) => name.toUpperCase() },
     { how: 'with underscores', spelled: (name: string) => name.replaceAll('-', '_') },
-  ])('no visitor names its own address to a backend: fields $how', async ({ spelled }) => {
+  ])('a visitor cannot send address fields to a backend: names $how', async ({ spelled }) => {
     await using tunnel = await tunnelBefore(edge, answering(''))
     const args = FIELDS.flatMap(([name, value]) => ['-H', `${spelled(name)}: ${value}`])
     expect((await curl(edge, { transport, host: tunnel.host, args })).status).toBe(200)
@@ -51,7 +51,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(tunnel.received.join('')).toContain('X-Forwarded-For: 127.0.0.1\r\n')
   })
 
-  test('a trusted balancer names it, and its fields are passed on', async () => {
+  test('address fields of a trusted balancer reach the backend', async () => {
     await using tunnel = await tunnelBefore(behindBalancer, answering(''))
     const args = FIELDS.flatMap(([name, value]) => ['-H', `${name}: ${value}`])
     expect((await curl(behindBalancer, { transport, host: tunnel.host, args })).status).toBe(200)
@@ -59,7 +59,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(NAMES.filter((name) => !sent.includes(`\r\n${name.toLowerCase()}: for=6.6.6.6\r\n`))).toEqual([])
   })
 
-  test('what the settings of the tunnel say of such a field stands', async () => {
+  test('the tunnel’s header modifications apply to address fields', async () => {
     const liveHeaderModifications = [
       { name: 'X-Real-IP', value: '7.7.7.7', type: 'request' as const },
       { name: 'True-Client-IP', value: '', type: 'request' as const },
@@ -71,7 +71,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(tunnel.received.join('')).not.toContain('6.6.6.6')
   })
 
-  test('no tunnel clears the cookies of the whole domain, by its backend or by its settings', async () => {
+  test('a tunnel cannot send Clear-Site-Data, from its backend or its settings', async () => {
     const liveHeaderModifications = [{ name: 'clear-Site-Data', value: '"cookies"', type: 'response' as const }]
     const fields = 'Clear-Site-Data: "cookies"\r\nCLEAR-SITE-DATA: "*"\r\nClear_Site_Data: "*"\r\nX-Own: 1\r\n'
     await using tunnel = await tunnelBefore(edge, answering(fields), { liveHeaderModifications })
@@ -84,7 +84,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     }
   })
 
-  test('no cookie reaches the host of another tunnel', async () => {
+  test('Set-Cookie loses a Domain attribute, so that no other tunnel gets the cookie', async () => {
     const cookies = [
       `a=1; Domain=${DOMAIN}; Path=/`,
       `b=1; DOMAIN = .${DOMAIN.toUpperCase()}`,

@@ -6,7 +6,7 @@ import { selfSigned } from '../../support/edge/self-signed.ts'
 import { settableClock } from '../../support/edge/settable-clock.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** Requests that wait: for a session, or behind answers that their visitor does not read. */
+/** Requests that wait for a session, or behind responses that their visitor does not read. */
 
 const soon = { timeout: 10_000, interval: 10 }
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -26,14 +26,14 @@ beforeEach(() => {
 const fieldsOf = (authority: string) =>
   block(Object.entries({ ':method': 'POST', ':scheme': 'https', ':authority': authority, ':path': '/' }))
 
-test('one over HTTP/2 whose body turns out to be empty waits on, and is served', async () => {
+test('an HTTP/2 request that waits for a session is served after its body has ended empty', async () => {
   await using backend = await rawBackend((received, socket) => {
     if (received.endsWith('\r\n\r\n0\r\n\r\n')) socket.write(OK)
   })
   using visitor = await http2Visitor(edge.httpsPort, host)
   visitor.socket.write(headers(1, fieldsOf(host), 'goes on'))
   await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
-  // Once the second has its answer, the end of the first has come as well.
+  // Once the second request has its response, the edge has also read the end of the first.
   visitor.socket.write(Buffer.concat([data(1, ''), headers(3, fieldsOf('none.example'))]))
   await vi.waitUntil(() => visitor.seen.some(({ type, stream }) => type === FRAME.headers && stream === 3), soon)
   edge.sessions.connect(hostname, backend.port)
@@ -41,10 +41,10 @@ test('one over HTTP/2 whose body turns out to be empty waits on, and is served',
   expect(edge.records).toMatchObject([{ status: 200, reason: null, origin: 'backend' }])
 })
 
-describe('those behind answers that are not read', () => {
+describe('requests behind responses that are not read', () => {
   const body = 'y'.repeat(30_000)
 
-  /** A visitor who has asked more than the systems on the way keep answers of, so that some wait; it has read nothing. */
+  /** Starts a visitor that reads nothing, and has sent more requests than the buffers on the way hold responses for. */
   async function unread(own: Awaited<ReturnType<typeof start>>) {
     const COUNT = 400
     const cleanup = new AsyncDisposableStack()
@@ -75,7 +75,7 @@ describe('those behind answers that are not read', () => {
     expect(before).toBeLessThan(COUNT)
     return {
       ...{ visitor, count: COUNT, before },
-      /** It reads from now on; the answer to the next that waits is there when `release` is called. */
+      /** Makes the visitor read. The next waiting request gets its response when `release` is called. */
       async resume() {
         isHeld = true
         visitor.socket.resume()
@@ -89,7 +89,7 @@ describe('those behind answers that are not read', () => {
     }
   }
 
-  test('are answered although the visitor ended its side long before they begin', async () => {
+  test('are answered to a visitor that ended its side long before they begin', async () => {
     const clock = settableClock()
     await using own = await start(clock)
     await using waiting = await unread(own)
@@ -108,7 +108,7 @@ describe('those behind answers that are not read', () => {
     expect(own.records.every(({ status }) => status === 200)).toBe(true)
   })
 
-  test('are not begun on a connection that is ended: the next is answered, and says so', async () => {
+  test('do not begin on a draining edge, except for one with Connection: close', async () => {
     await using own = await start()
     await using waiting = await unread(own)
     const { visitor, before } = waiting

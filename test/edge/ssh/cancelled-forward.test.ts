@@ -7,9 +7,9 @@ import { freshHostname, startBackend, startSshEdge } from '../../support/edge/ss
 const { nextForwardGraceMs } = DEFAULT_SSH_LIMITS
 const never = new AbortController().signal
 const soon = { timeout: 10_000, interval: 10 }
-const looks = vi.spyOn(Connection.prototype, 'tick')
+const ticks = vi.spyOn(Connection.prototype, 'tick')
 
-/** Milliseconds that have passed for the edge beside those that did. */
+/** Milliseconds by which the edge's clock is ahead. */
 let ahead = 0
 const now = performance.now.bind(performance)
 vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead)
@@ -17,13 +17,13 @@ afterAll(() => {
   vi.restoreAllMocks()
 })
 
-/** The edge has looked at what time alone decides, twice. */
-async function looked(): Promise<void> {
-  looks.mockClear()
-  await vi.waitFor(() => expect(looks.mock.calls.length).toBeGreaterThan(1), soon)
+/** Resolves when the edge has checked its deadlines twice. */
+async function swept(): Promise<void> {
+  ticks.mockClear()
+  await vi.waitFor(() => expect(ticks.mock.calls.length).toBeGreaterThan(1), soon)
 }
 
-/** A stock client that is older than the grace, and cancels its forward. */
+/** Starts an OpenSSH client that cancels its forward after the grace period. */
 async function cancelled() {
   const edge = await startSshEdge()
   const hostname = freshHostname()
@@ -33,7 +33,7 @@ async function cancelled() {
   const client = edge.ssh({ user: hostname, args: ['-N', '-M', ...control, ...forward] })
   if (!(await edge.sessions.waitFor(hostname, 10_000, never))) throw new Error('no session came')
   ahead += nextForwardGraceMs
-  await looked()
+  await swept()
   const ask = (...args: string[]) => edge.ssh({ user: hostname, args: [...control, '-O', ...args] }).exited
   expect(await ask('cancel', ...forward)).toBe(0)
   await vi.waitFor(() => expect(edge.sessions.of(hostname)).toEqual([]), soon)
@@ -41,12 +41,12 @@ async function cancelled() {
 }
 
 describe('a client that cancels its forward long after its login', () => {
-  test('may take its time to ask for another, which serves', async () => {
+  test('may request another forward later, which serves', async () => {
     const { edge: own, hostname, ask } = await cancelled()
     await using edge = own
     await using greeter = await startBackend((socket) => socket.end('the other port'))
     ahead += nextForwardGraceMs / 2
-    await looked()
+    await swept()
     expect(await ask('forward', '-R', `${hostname}:80:127.0.0.1:${greeter.port}`)).toBe(0)
     const session = await edge.sessions.waitFor(hostname, 10_000, never)
     if (!session) throw new Error('no session came')
@@ -56,7 +56,7 @@ describe('a client that cancels its forward long after its login', () => {
     expect(received().toString()).toBe('the other port')
   })
 
-  test('and asks for no other in time is told how to, and disconnected', async () => {
+  test('is disconnected with the missing command when it requests no other forward in time', async () => {
     const { edge: own, hostname, client } = await cancelled()
     await using edge = own
     ahead += nextForwardGraceMs

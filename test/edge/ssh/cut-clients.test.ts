@@ -21,17 +21,17 @@ afterAll(async () => {
   await edge[Symbol.asyncDispose]()
 })
 
-/** A new source for each test: what one has done must not be held against the next. */
+/** Number of source addresses used. Each test has its own, so that limits by source do not affect the next test. */
 let source = 0
 const freshSource = () => `127.1.0.${++source}`
 
-/** How a connection is cut. */
+/** Ways to cut a connection. */
 const CUTS: Readonly<Record<string, (socket: Socket) => void>> = {
   'a FIN': (socket) => socket.destroy(),
   'a RST': (socket) => socket.resetAndDestroy(),
 }
 
-describe.each(Object.keys(CUTS))('a client that goes with %s leaves nothing behind', (how) => {
+describe.each(Object.keys(CUTS))('a client that disconnects with %s leaves no session', (how) => {
   const cut = (socket: Socket) => CUTS[how]?.(socket)
   const raw = async (bytes: string) => {
     const socket = connect({ host: '127.0.0.1', port: edge.ports.ssh, localAddress: freshSource() })
@@ -41,11 +41,11 @@ describe.each(Object.keys(CUTS))('a client that goes with %s leaves nothing behi
   }
   const loggedIn = async () => logIn(edge, { localAddress: freshSource() })
   const stages: Readonly<Record<string, () => Promise<Socket>>> = {
-    'before a word': () => raw(''),
-    'in its identification': () => raw('SSH-2.0-x'),
+    'before its identification': () => raw(''),
+    'within its identification': () => raw('SSH-2.0-x'),
     'after its identification': () => raw('SSH-2.0-x\r\n'),
-    'in its KEXINIT': () => raw('SSH-2.0-x\r\n\x00\x00\x04\x00\x06\x14'),
-    async 'in the exchange of keys'() {
+    'within its KEXINIT': () => raw('SSH-2.0-x\r\n\x00\x00\x04\x00\x06\x14'),
+    async 'during the key exchange'() {
       const client = new Client()
       client.on('error', () => undefined)
       client.connect({
@@ -59,7 +59,7 @@ describe.each(Object.keys(CUTS))('a client that goes with %s leaves nothing behi
       await once(client, 'connect')
       return socketOf(client)
     },
-    async 'before it logs in'() {
+    async 'before its login'() {
       const client = new Client()
       client.on('error', () => undefined)
       const asked = new Promise<void>((resolve) => {
@@ -74,18 +74,18 @@ describe.each(Object.keys(CUTS))('a client that goes with %s leaves nothing behi
       await asked
       return socketOf(client)
     },
-    'after it has logged in': async () => socketOf((await loggedIn()).client),
-    async 'in its forward'() {
+    'after its login': async () => socketOf((await loggedIn()).client),
+    async 'after its forward request'() {
       const { client, hostname } = await loggedIn()
       protocolOf(client).tcpipForward(hostname, 80, true)
       return socketOf(client)
     },
-    async 'in a new exchange of keys'() {
+    async 'during a later key exchange'() {
       const { client } = await loggedIn()
       protocolOf(client).rekey()
       return socketOf(client)
     },
-    async 'while a channel is opened'() {
+    async 'while the edge opens a channel'() {
       const own = await loggedIn()
       const asked = own.serve(() => undefined)
       await asked

@@ -28,7 +28,7 @@ const memoryOf = async () => {
   return heap + buffers
 }
 
-/** A new source for each test: what one has done must not be held against the next. */
+/** Number of source addresses used. Each test has its own, so that limits by source do not affect the next test. */
 let source = 0
 const freshSource = () => `127.1.${Math.floor(++source / 250)}.${(source % 250) + 1}`
 
@@ -48,9 +48,9 @@ const number = (value: number): Buffer => {
 const channelOpen = (type: string, id: number, rest = Buffer.alloc(0)) =>
   Buffer.concat([Buffer.of(90), text(type), number(id), number(1024), number(1024), rest])
 
-describe('a client costs others nothing', () => {
+describe('other tunnels are served while a client', () => {
   test.each(['session', 'direct-tcpip', 'x11', 'forwarded-tcpip', 'no-such-channel'])(
-    'that opens 10,000 channels of type %s',
+    'opens 10,000 channels of type %s',
     async (type) => {
       using hostile = await logIn(edge, { localAddress: freshSource() })
       const before = await memoryOf()
@@ -66,7 +66,7 @@ describe('a client costs others nothing', () => {
     },
   )
 
-  test('that asks without end and never reads the answers: it is disconnected', async () => {
+  test('sends requests without reading responses, which disconnects it', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     const before = await memoryOf()
     const socket = socketOf(hostile.client)
@@ -78,7 +78,7 @@ describe('a client costs others nothing', () => {
     for (let round = 0; !gone.yet; round++) {
       for (let count = 0; count < 2_000; count++) sendMessage(hostile.client, request)
       if (round % 20 === 0) most = Math.max(most, (await memoryOf()) - before)
-      // The client's own memory is none of the edge's.
+      // Waits for the socket, to bound the memory of this process.
       if (socket.writableLength > MIB) await Promise.race([once(socket, 'drain'), hostile.gone])
       else await new Promise(setImmediate)
     }
@@ -86,7 +86,7 @@ describe('a client costs others nothing', () => {
     await other.expectServed()
   })
 
-  test('that takes no byte of what its visitors send: it holds them back', async () => {
+  test('reads nothing of its visitors’ uploads, which stops them', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     await hostile.serve((channel) => channel.pause())
     const before = await memoryOf()
@@ -105,7 +105,7 @@ describe('a client costs others nothing', () => {
     for (const visitor of visitors) visitor.destroy()
   })
 
-  test('that takes packets of a few bytes only: it gets none', async () => {
+  test('accepts packets of one byte only, which makes its requests 502', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     const { client, hostname } = hostile
     const confirmed: number[] = []
@@ -122,7 +122,7 @@ describe('a client costs others nothing', () => {
     expect(confirmed).toHaveLength(1)
   })
 
-  test('that sends single bytes between much that is nothing, to a visitor who does not read: they hold no more than they are', async () => {
+  test('sends single bytes between large ignored messages to a visitor that does not read', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     const { client, hostname } = hostile
     let window = 0
@@ -149,10 +149,10 @@ describe('a client costs others nothing', () => {
     const ignored = Buffer.concat([Buffer.of(2), text('x'.repeat(32_000))])
     const heard = () =>
       new Promise<void>((resolve) => {
-        client.unforwardIn('nobody', 81, () => resolve())
+        client.unforwardIn('unknown', 81, () => resolve())
       })
     say('HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n')
-    // Until nothing on the way to the visitor takes more.
+    // Fills the buffers on the way to the visitor.
     while (window > 32_768) {
       say('x'.repeat(8_192))
       if (window <= 32_768) await heard()
@@ -171,7 +171,7 @@ describe('a client costs others nothing', () => {
     visitor.destroy()
   })
 
-  test('that exchanges keys again and again', async () => {
+  test('starts 50 key exchanges', async () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     for (let round = 0; round < 50; round++) {
       protocolOf(hostile.client).rekey()
@@ -181,8 +181,8 @@ describe('a client costs others nothing', () => {
   })
 })
 
-describe('strangers', () => {
-  test('200 of them, who are slow with their handshakes, are shown out in time, and others log in meanwhile', async () => {
+describe('clients without a login', () => {
+  test('that are slow in their handshakes are disconnected in time, and others log in meanwhile', async () => {
     const before = await memoryOf()
     const slow = Array.from({ length: 200 }, (_, index) => {
       const socket = connect({ host: '127.0.0.1', port: edge.ports.ssh, localAddress: `127.2.0.${index + 1}` })
@@ -198,7 +198,7 @@ describe('strangers', () => {
     await Promise.all(slow)
   })
 
-  test('who offer 50 keys may try some, and are counted once', async () => {
+  test('that offer 50 keys may try fewer than 25, which count as one failed login', async () => {
     const localAddress = freshSource()
     const hostname = '0123456789abcdef'
     await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
@@ -217,12 +217,12 @@ describe('strangers', () => {
     })
     expect(said.message).not.toBe('')
     expect(tried).toBeLessThan(25)
-    // One failure is no reason to refuse the right key.
+    // After one failed login, the right key is accepted.
     using right = await logIn(edge, { username: hostname, localAddress })
     expect(right.hostname).toBe(hostname)
   })
 
-  test('who guess passwords are refused after some, whatever they guess then, and nobody else is', async () => {
+  test('that guess passwords are rejected after ten, also with the right one, and other sources are not', async () => {
     const { password, routed } = temporaryPassword(60_000, 'mt_guessable')
     const hostname = 'fedcba9876543210'
     await edge.set(hostname, {}, [routed])
@@ -239,7 +239,7 @@ describe('strangers', () => {
       })
     for (let count = 0; count < 10; count++)
       expect(await guess(`mt_${count}`)).toContain('All configured authentication methods failed')
-    // The right one, of a form that could be guessed, is not compared.
+    // The edge no longer compares weak passwords from this source.
     expect(await guess(password)).toContain('too many failed logins')
     expect(await guess(password, freshSource())).toBe('in')
   })

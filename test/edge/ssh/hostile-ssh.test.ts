@@ -12,7 +12,7 @@ const edge = await startSshEdge({ channels: 20 })
 const never = new AbortController().signal
 const soon = { timeout: 10_000, interval: 10 }
 
-/** What ssh2's client has inside: the way to say what no honest client says. */
+/** Internal protocol object of ssh2's client, which can send messages that no correct client sends. */
 interface Inside {
   readonly _protocol: {
     channelData(channel: number, data: Buffer): void
@@ -22,7 +22,7 @@ interface Inside {
     authPassword(user: string, password: string): void
     session(channel: number, window: number, maxPacket: number): void
     rekey(): void
-    /** Set while keys are being exchanged. */
+    /** Set during a key exchange. */
     readonly _kexinit: Buffer | undefined
   }
 }
@@ -34,7 +34,7 @@ interface Login {
   readonly gone: Promise<unknown>
 }
 
-/** A raw client, logged in by key. */
+/** Logs in a client by key to a new tunnel. */
 async function login(options: Partial<ConnectConfig> = {}, at = edge): Promise<Login> {
   const hostname = freshHostname()
   at.routes.set(hostname, { authorizedKeys: [at.publicKey] })
@@ -63,7 +63,7 @@ function forward(client: Client, host: string): Promise<Error | undefined> {
   })
 }
 
-/** Logged in and serving, with the client's end of a first channel. */
+/** Logs in a client that serves, and opens a channel. `stream` is the client's end of it. */
 async function serving() {
   const { client, hostname, gone } = await login()
   const accepted = new Promise<ClientChannel>((resolve) => client.once('tcp connection', (_, accept) => resolve(accept())))
@@ -77,7 +77,7 @@ async function serving() {
 const reasonOf = (hostname: string) => edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`)?.reason
 const idOf = (stream: ClientChannel) => (stream as unknown as { outgoing: { id: number } }).outgoing.id
 
-/** The edge goes on serving others. */
+/** Expects that the edge still serves another client. */
 async function stillServes(): Promise<void> {
   const { opened, stream } = await serving()
   stream.end('alive')
@@ -96,14 +96,14 @@ describe('a client', () => {
     await stillServes()
   })
 
-  test('that sends data on a channel that is none is disconnected', async () => {
+  test('that sends data on an unknown channel is disconnected', async () => {
     const { client, hostname, gone } = await serving()
     inside(client).channelData(4_000_000_000, Buffer.from('x'))
     await gone
     expect(reasonOf(hostname)).toBe('protocol_error')
   })
 
-  test('that adjusts and closes channels that are none is let be', async () => {
+  test('that adjusts and closes unknown channels stays connected', async () => {
     const { client, opened, stream } = await serving()
     inside(client).channelWindowAdjust(77, 5)
     inside(client).channelClose(78)
@@ -111,7 +111,7 @@ describe('a client', () => {
     await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
   })
 
-  test('gets one session channel; a second is refused and ends nothing', async () => {
+  test('gets one session channel; the edge rejects a second and keeps the connection', async () => {
     const { client, opened, stream } = await serving()
     const first = await new Promise<ClientChannel>((resolve, reject) => {
       client.shell((error, channel) => (error ? reject(error) : resolve(channel)))
@@ -124,7 +124,7 @@ describe('a client', () => {
     first.close()
   })
 
-  test('gets one forward; a second is refused and ends nothing', async () => {
+  test('gets one forward; the edge rejects a second and keeps the connection', async () => {
     const { client, hostname, opened, stream } = await serving()
     expect(await forward(client, 'localhost')).toBeInstanceOf(Error)
     stream.end('still here')
@@ -137,7 +137,7 @@ describe('a client', () => {
     await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
   })
 
-  test('may not open connections from the edge', async () => {
+  test('cannot open connections from the edge (direct-tcpip)', async () => {
     const { client } = await login()
     const error = await new Promise<Error | undefined>(
       (resolve) => void client.forwardOut('a', 1, '127.0.0.1', 22, (refused) => resolve(refused)),
@@ -145,7 +145,7 @@ describe('a client', () => {
     expect(error?.message).toContain('forwards remote ports (-R) only')
   })
 
-  test('is refused channels past its limit, and gets new ones when old ones close', async () => {
+  test('gets no channels above its limit until others close', async () => {
     const { client, session } = await serving()
     client.on('tcp connection', (_, accept) => void accept())
     const many = Array.from({ length: 25 }, () => openChannel(session))
@@ -162,10 +162,10 @@ describe('a client', () => {
     expect(reasonOf(hostname)).toBe('protocol_error')
   })
 
-  test('that never answers about a channel costs no more than its place', async () => {
+  test('that does not answer a channel open occupies one channel', async () => {
     const { client, hostname } = await login()
     await forward(client, hostname)
-    // Without a listener ssh2 refuses; with one that does nothing it never answers.
+    // ssh2 refuses channels without a listener. With an empty listener, it does not answer.
     client.on('tcp connection', () => undefined)
     const session = await edge.sessions.waitFor(hostname, 5_000, never)
     if (!session) throw new Error('no session')
@@ -177,7 +177,7 @@ describe('a client', () => {
     client.destroy()
   })
 
-  test('that begins key exchanges without end is served between them', async () => {
+  test('that starts key exchanges repeatedly is served between them', async () => {
     const { client, opened, stream } = await serving()
     for (let round = 0; round < 20; round += 1) {
       inside(client).rekey()
@@ -187,14 +187,14 @@ describe('a client', () => {
     await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
   })
 
-  test('that asks without end while it owes an answer to an exchange of keys is disconnected', async () => {
+  test('that sends requests instead of its part of a key exchange is disconnected', async () => {
     await using own = await startSshEdge({ rekeyBytes: 100_000 })
     const { client, gone } = await login({}, own)
     const socket = socketOf(client)
     const isOver = () => own.records.at(-1)?.reason === 'protocol_error'
     // SSH_MSG_GLOBAL_REQUEST (RFC 4254, section 4).
     const question = Buffer.concat([Buffer.of(80, 0, 0, 0, 1), Buffer.from('x'), Buffer.of(1)])
-    // It does not see that the edge begins one.
+    // A paused client does not see that the edge starts a key exchange.
     socket.pause()
     for (let asked = 0; !isOver() && asked < 600_000; asked += 1) {
       sendMessage(client, question)
@@ -209,7 +209,7 @@ describe('a client', () => {
     { cipher: 'aes128-gcm@openssh.com', hmac: 'hmac-sha2-256' },
     { cipher: 'aes256-ctr', hmac: 'hmac-sha2-512-etm@openssh.com' },
     { cipher: 'chacha20-poly1305@openssh.com', hmac: 'hmac-sha2-256' },
-  ] as const)('that knows $cipher alone is served', async ({ cipher, hmac }) => {
+  ] as const)('that supports $cipher only is served', async ({ cipher, hmac }) => {
     const { client, hostname } = await login({ algorithms: { cipher: [cipher], hmac: [hmac] } })
     expect(await forward(client, hostname)).toBeUndefined()
   })
@@ -217,7 +217,7 @@ describe('a client', () => {
   test.each([
     { cipher: 'aes128-cbc', kex: 'curve25519-sha256' },
     { cipher: 'aes128-gcm@openssh.com', kex: 'diffie-hellman-group1-sha1' },
-  ] as const)('that knows $cipher and $kex alone is not', async ({ cipher, kex }) => {
+  ] as const)('that supports $cipher and $kex only is rejected', async ({ cipher, kex }) => {
     const client = new Client()
     const error = await new Promise<Error>((resolve) => {
       client.on('error', resolve)
@@ -227,21 +227,21 @@ describe('a client', () => {
   })
 })
 
-describe('a stranger', () => {
+describe('a client without a login', () => {
   const kexinit = (length: number) => Buffer.concat([Buffer.of(0, 0, 0, length, 4, 20), Buffer.alloc(length - 2)])
 
   test.each([
     { does: 'speaks HTTP', bytes: Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n') },
-    { does: 'names a protocol of the last century', bytes: Buffer.from('SSH-1.5-old\r\n') },
+    { does: 'identifies itself with protocol 1.5', bytes: Buffer.from('SSH-1.5-old\r\n') },
     { does: 'sends a packet that is too long', bytes: Buffer.from('SSH-2.0-x\r\n\x7f\xff\xff\xff\x04', 'latin1') },
     { does: 'sends an empty KEXINIT', bytes: Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), kexinit(12)]) },
     {
-      does: 'asks for a login before there are keys',
+      does: 'requests a login before the key exchange',
       bytes: Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), Buffer.of(0, 0, 0, 12, 4, 50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]),
     },
     { does: 'sends a line without an end', bytes: Buffer.alloc(20_000, 'a') },
     { does: 'sends zeros', bytes: Buffer.alloc(100_000) },
-  ])('who $does is disconnected', async ({ bytes }) => {
+  ])('that $does is disconnected', async ({ bytes }) => {
     const socket = connect(edge.port, '127.0.0.1')
     socket.on('error', () => socket.destroy())
     const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -250,7 +250,7 @@ describe('a stranger', () => {
     await closed
   })
 
-  test('who guess from many addresses are all refused; the journal of the tunnel is told of some, and the metric counts all', async () => {
+  test('that guesses from many addresses is rejected; the journal has some of the failures, and the metric all', async () => {
     await using own = await startSshEdge({ refusalsPerTunnel: 5 })
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
@@ -268,7 +268,7 @@ describe('a stranger', () => {
     expect(own.records.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'refused'))
   })
 
-  test('who opens too many connections is told so, and others are not', async () => {
+  test('that opens too many connections gets the reason on the next one', async () => {
     await using own = await startSshEdge({ handshakesPerSource: 2 })
     const idle = [1, 2].map(() => connect(own.port, '127.0.0.1'))
     await Promise.all(idle.map((socket) => new Promise((resolve) => socket.once('data', resolve))))
@@ -282,7 +282,7 @@ describe('a stranger', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  test('who has keys exchanged again before a login is disconnected', async () => {
+  test('that starts a second key exchange before its login is disconnected', async () => {
     const client = new Client()
     onTestFinished(() => void client.destroy())
     const said = new Promise<string>((resolve) => client.once('error', ({ message }) => resolve(message)))
@@ -291,13 +291,13 @@ describe('a stranger', () => {
     expect(await said).toContain(sentences.protocol)
   })
 
-  test('a source that has keys exchanged again and again, and never logs in, waits in a queue; a login is not counted', async () => {
-    // A queue that is never served.
+  test('from a source with many key exchanges and no login waits in a queue; successful logins do not count', async () => {
+    // The queue serves 0 handshakes a second.
     await using own = await startSshEdge({ unfinishedPerSource: 3, slowHandshakesPerSecond: 0, loginGraceMs: 300 })
     const username = freshHostname()
     own.routes.set(username, { authorizedKeys: [own.publicKey] })
     const to = { host: '127.0.0.1', port: own.port, username }
-    const comes = async (options: Partial<ConnectConfig>, until: 'ready' | 'handshake') => {
+    const attempt = async (options: Partial<ConnectConfig>, until: 'ready' | 'handshake') => {
       const client = new Client()
       onTestFinished(() => void client.destroy())
       const heard = new Promise<string>((resolve) => {
@@ -311,16 +311,16 @@ describe('a stranger', () => {
       return said
     }
     const privateKey = readFileSync(own.file('id'))
-    for (let count = 0; count < 4; count++) expect(await comes({ privateKey }, 'ready')).toBe('ready')
+    for (let count = 0; count < 4; count++) expect(await attempt({ privateKey }, 'ready')).toBe('ready')
     const heard: string[] = []
     await vi.waitFor(async () => {
-      heard.push(await comes({ authHandler: () => undefined }, 'handshake'))
+      heard.push(await attempt({ authHandler: () => undefined }, 'handshake'))
       expect(heard.at(-1)).toBe('closed')
     }, soon)
     expect(heard.slice(0, 3)).toEqual(['handshake', 'handshake', 'handshake'])
   })
 
-  test('who are refused and do not go are told why while they are few; more of them are shut out without a word', async () => {
+  test('that is rejected and stays connected gets the reason on the first three connections, and none on later ones', async () => {
     await using own = await startSshEdge({ handshakesPerSource: 0, farewells: 3 })
     const sockets = Array.from({ length: 10 }, () => connect({ port: own.port, host: '127.0.0.1', allowHalfOpen: true }))
     const said = sockets.map((socket) => {
@@ -332,8 +332,8 @@ describe('a stranger', () => {
         void ended.then(() => resolve(text))
       })
     })
-    const told = (await Promise.all(said)).filter((text) => text.includes('too many connections from your address'))
-    expect(told).toHaveLength(3)
+    const informed = (await Promise.all(said)).filter((text) => text.includes('too many connections from your address'))
+    expect(informed).toHaveLength(3)
     for (const socket of sockets) socket.destroy()
   })
 })

@@ -3,7 +3,7 @@ import { Client, utils } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
-/** Logins by a key whose user names no tunnel. */
+/** Logins by key with a user name that is not a hostname. */
 
 const edge = await startSshEdge()
 afterAll(() => edge[Symbol.asyncDispose]())
@@ -16,7 +16,7 @@ function newKey() {
   return { name, publicKey: edge.makeKey(name) }
 }
 
-/** Tunnels that list the key, each with a config. */
+/** Creates one tunnel for each config. All of them list the key. @returns their hostnames */
 function tunnels(publicKey: string, ...configs: readonly object[]): readonly string[] {
   return configs.map((config) => {
     const hostname = freshHostname()
@@ -28,15 +28,15 @@ function tunnels(publicKey: string, ...configs: readonly object[]): readonly str
 const SEVERAL = 'Mooring: several tunnels list this key.'
 const FORWARD = ['-N', '-R', '80:127.0.0.1:9']
 
-describe('a login by key as any user', () => {
-  test.each(['any-name', 'root', 'tunnel'])('%s opens the only tunnel that lists the key', async (user) => {
+describe('a login by key', () => {
+  test.each(['any-name', 'root', 'tunnel'])('as user %s opens the tunnel when only one lists the key', async (user) => {
     const { name, publicKey } = newKey()
     const [hostname = ''] = tunnels(publicKey, {})
     edge.ssh({ user, key: name, args: FORWARD })
     expect(await edge.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ hostname, login: { authMethod: 'key' } })
   })
 
-  test('opens no tunnel where several list the key, and lists those that it could open', async () => {
+  test('with any user opens no tunnel when several list the key, and shows those that it could open', async () => {
     const { name, publicKey } = newKey()
     const [one = '', two = '', denied = ''] = tunnels(publicKey, {}, {}, { sshIPWhitelist: ['203.0.113.1'] })
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -48,7 +48,7 @@ describe('a login by key as any user', () => {
     expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
   })
 
-  test('lists ten of many', async () => {
+  test('with any user shows at most ten of many tunnels', async () => {
     const { name, publicKey } = newKey()
     const hostnames = tunnels(publicKey, ...Array.from({ length: 30 }, () => ({})))
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -58,11 +58,11 @@ describe('a login by key as any user', () => {
   })
 
   test.each([
-    ['that no tunnel lists', []],
-    ['of a tunnel that takes passwords', [{ authMode: 'token' }]],
-    ['of a tunnel that denies the address', [{ sshIPWhitelist: ['203.0.113.1'] }]],
-    ['of two tunnels that deny the address', [{ sshIPWhitelist: ['203.0.113.1'] }, { sshIPWhitelist: ['203.0.113.1'] }]],
-  ])('by a key %s is refused like any other', async (_which, configs) => {
+    ['without a tunnel', []],
+    ['of a tunnel that accepts passwords only', [{ authMode: 'token' }]],
+    ['of a tunnel that rejects the address', [{ sshIPWhitelist: ['203.0.113.1'] }]],
+    ['of two tunnels that reject the address', [{ sshIPWhitelist: ['203.0.113.1'] }, { sshIPWhitelist: ['203.0.113.1'] }]],
+  ])('with any user is rejected without a hint for a key %s', async (_which, configs) => {
     const { name, publicKey } = newKey()
     tunnels(publicKey, ...configs)
     const client = edge.ssh({ user: 'any-name', key: name, args: FORWARD })
@@ -74,7 +74,7 @@ describe('a login by key as any user', () => {
   test.each([
     ['hostname', () => freshHostname()],
     ['host', () => `${freshHostname()}.tunnel.localhost`],
-  ])('that is the %s of a tunnel that is not there opens no other', async (_form, userOf) => {
+  ])('and the %s of an unknown tunnel as user opens no other tunnel', async (_form, userOf) => {
     const { name, publicKey } = newKey()
     tunnels(publicKey, {})
     const client = edge.ssh({ user: userOf(), key: name, args: FORWARD })
@@ -82,7 +82,7 @@ describe('a login by key as any user', () => {
     expect(client.output.stderr).toContain('Mooring: this login is not accepted.')
   })
 
-  test('follows the tunnels as they change', async () => {
+  test('with any user follows changes of the tunnels', async () => {
     const { name, publicKey } = newKey()
     const [one = '', two = ''] = tunnels(publicKey, {}, {})
     edge.routes.set(one, { authorizedKeys: [] })
@@ -95,7 +95,7 @@ describe('a login by key as any user', () => {
   })
 })
 
-test('a client that has the public key alone learns no hostname, with and without a wrong signature', async () => {
+test('a client with only the public key learns no hostname, even with a wrong signature', async () => {
   const { publicKey } = newKey()
   const hostnames = tunnels(publicKey, {}, {})
   const [type = '', base64 = ''] = publicKey.split(' ')
@@ -108,7 +108,7 @@ test('a client that has the public key alone learns no hostname, with and withou
   const ended = new Promise<void>((resolve) => {
     client.on('error', ({ message }) => (heard += message)).once('close', () => resolve())
   })
-  // The public part of the victim's key, and another's private one.
+  // Public key of the victim, with another private key.
   const { name } = newKey()
   const own = readFileSync(edge.file(name))
   const parsed = utils.parseKey(own)

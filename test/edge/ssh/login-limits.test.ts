@@ -7,7 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
 
-/** What failed logins cost their source, and what they do not. */
+/** Limits by failed logins of a source. */
 
 const soon = { timeout: 20_000, interval: 10 }
 const never = new AbortController().signal
@@ -15,7 +15,7 @@ const REFUSED = 'All configured authentication methods failed'
 const TOO_MANY = sentences.refused('rate')
 type SshEdge = Awaited<ReturnType<typeof startSshEdge>>
 
-/** Logs in; `in`, or the error. */
+/** Logs in. @returns `in`, or the error's message */
 function logIn(port: number, options: ConnectConfig): Promise<string> {
   const client = new Client()
   return new Promise((resolve) => {
@@ -28,7 +28,7 @@ function logIn(port: number, options: ConnectConfig): Promise<string> {
   })
 }
 
-/** A tunnel with a key, an issued password, and one whose hash came by kubectl. */
+/** Creates a tunnel with a key, a password of the API, and a weak password. */
 function newTunnel(edge: SshEdge) {
   const [hostname, issued, weak] = [freshHostname(), temporaryPassword(), temporaryPassword(60_000, 'mt_weak')]
   edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] }, [issued.routed, weak.routed])
@@ -38,7 +38,7 @@ function newTunnel(edge: SshEdge) {
 test.each([
   ['a tunnel', (hostname: string) => hostname],
   ['unknown users', () => 'nobody'],
-])('after 62 failed logins as %s an address still logs in by its key and by an issued password', async (_whom, userOf) => {
+])('after 62 failed logins as %s, an address still logs in by key and by a password of the API', async (_whom, userOf) => {
   await using edge = await startSshEdge()
   const { hostname, password, privateKey } = newTunnel(edge)
   for (let count = 0; count < 62; count++) await logIn(edge.port, { username: userOf(hostname), password: `mt_guess-${count}` })
@@ -48,7 +48,7 @@ test.each([
   expect(await edge.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
 })
 
-test('after too many failures a password that could be guessed is not compared, and a wrong one ends the connection', async () => {
+test('after too many failures, the edge rejects weak and wrong passwords, and accepts one of the API', async () => {
   await using edge = await startSshEdge({ failedPerSource: 3 })
   const { hostname, weak, password } = newTunnel(edge)
   expect(await logIn(edge.port, { username: hostname, password: weak })).toBe('in')
@@ -60,7 +60,7 @@ test('after too many failures a password that could be guessed is not compared, 
   await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), soon)
 })
 
-test('a flood of failed logins exchanges keys at a fixed rate, and a valid key of its address passes meanwhile', async () => {
+test('a flood of failed logins is served at a fixed rate, and a valid key of its address logs in meanwhile', async () => {
   await using edge = await startSshEdge({ unfinishedPerSource: 5, slowHandshakesPerSecond: 10 })
   const { hostname, privateKey } = newTunnel(edge)
   let [handshakes, isOver] = [0, false]
@@ -77,13 +77,13 @@ test('a flood of failed logins exchanges keys at a fixed rate, and a valid key o
   const [before, began] = [handshakes, performance.now()]
   for (let count = 0; count < 3; count++) expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
   const seconds = (performance.now() - began) / 1_000
-  // What was let go in one tick comes on top.
+  // Plus the handshakes that one tick starts.
   expect(handshakes - before).toBeLessThanOrEqual(Math.ceil(seconds * 10) + 13)
   isOver = true
   await Promise.all(guessers)
 })
 
-test('connections that only wait give way to a newer one of their address, once they have had their time', async () => {
+test('idle connections are closed for a newer one of their address after giveWayMs', async () => {
   await using edge = await startSshEdge({ handshakesPerSource: 4, giveWayMs: 300 })
   const { hostname, privateKey } = newTunnel(edge)
   const idle = Array.from({ length: 4 }, () => connect(edge.port, '127.0.0.1'))
@@ -98,7 +98,7 @@ test('connections that only wait give way to a newer one of their address, once 
   for (const socket of idle) socket.destroy()
 })
 
-/** A client that is connected and never logs in, whatever it does; resolves with the time until its connection was closed. */
+/** Keeps a connection busy without a login. @returns the milliseconds until the edge closes it */
 async function closedAfter(socket: Socket, keepBusy: (socket: Socket) => void): Promise<number> {
   const began = performance.now()
   socket.on('error', () => undefined).resume()
@@ -108,7 +108,7 @@ async function closedAfter(socket: Socket, keepBusy: (socket: Socket) => void): 
   return performance.now() - began
 }
 
-test('a connection without a login is closed within 20 s, whatever trickles in', async () => {
+test('a connection without a login is closed within 20 s, even when it sends data', async () => {
   await using edge = await startSshEdge()
   const begin = () => connect(edge.port, '127.0.0.1')
   const trickling = closedAfter(begin(), (socket) => socket.write('S'))
@@ -119,7 +119,7 @@ test('a connection without a login is closed within 20 s, whatever trickles in',
   const client = new Client()
   client.on('error', () => undefined)
   const began = performance.now()
-  // Asks for a login now and then, and stays below the number of tries.
+  // Sends a login now and then, below the limit of tries.
   client.connect({
     ...{ host: '127.0.0.1', port: edge.port, username: freshHostname(), readyTimeout: 60_000 },
     authHandler: (_left, _partial, next) =>

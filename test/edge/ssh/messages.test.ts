@@ -9,14 +9,14 @@ import { string, uint32 } from '../../../edge/ssh/wire-format.ts'
 import { protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
-/** Messages that no honest client sends, or sends so often, and what each is answered with. */
+/** Invalid and excessive messages of clients, and the edge's responses. */
 
 const TRIES = 3
 const edge = await startSshEdge({ loginTries: TRIES })
 afterAll(() => edge[Symbol.asyncDispose]())
 const soon = { timeout: 10_000, interval: 10 }
 
-/** What ssh2's client has inside, beside what {@link protocolOf} tells. */
+/** Internal members of ssh2's client, in addition to {@link protocolOf}. */
 interface Inside {
   readonly _protocol: {
     readonly _cipher: { readonly outSeqno: number }
@@ -29,7 +29,7 @@ interface LoggedIn {
   readonly client: Client
   readonly hostname: string
   readonly gone: Promise<unknown>
-  /** The numbers of the messages that the edge says it does not know, as they come. */
+  /** Sequence numbers of the edge's SSH_MSG_UNIMPLEMENTED messages so far. */
   readonly unknown: readonly number[]
 }
 
@@ -45,7 +45,7 @@ async function login(options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   client.on('error', () => client.destroy())
   client.connect({
     ...{ host: '127.0.0.1', port: edge.port, username: hostname, privateKey: readFileSync(edge.file('id')) },
-    // ssh2 tells nobody else of SSH_MSG_UNIMPLEMENTED.
+    // ssh2 reports SSH_MSG_UNIMPLEMENTED in its debug output only.
     debug(line) {
       const number = /Received UNIMPLEMENTED \(seqno (\d+)\)/.exec(line)?.[1]
       if (number !== undefined) unknown.push(Number(number))
@@ -56,10 +56,10 @@ async function login(options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   return { client, hostname, gone, unknown }
 }
 
-/** Types of messages for which there is no use, or none outside an exchange of keys. */
+/** Message types that are unknown, or invalid outside a key exchange. */
 const UNKNOWN = [0, 8, 21, 30, 110, 192, 200, 255]
 
-/** Sends them, and says by which numbers. */
+/** Sends messages of all {@link UNKNOWN} types. @returns their sequence numbers */
 function sendUnknown(client: Client): number[] {
   return UNKNOWN.map((type) => {
     const number = inside(client)._cipher.outSeqno
@@ -68,33 +68,36 @@ function sendUnknown(client: Client): number[] {
   })
 }
 
-describe('a message of a type that nobody knows', () => {
+describe('a message of an unknown type', () => {
   test.each([
     { cipher: 'aes128-gcm@openssh.com', hmac: 'hmac-sha2-256' },
     { cipher: 'aes256-ctr', hmac: 'hmac-sha2-512-etm@openssh.com' },
     { cipher: 'aes128-ctr', hmac: 'hmac-sha2-256' },
     { cipher: 'chacha20-poly1305@openssh.com', hmac: 'hmac-sha2-256' },
-  ] as const)('is answered with its number under $cipher, before and after new keys', async ({ cipher, hmac }) => {
-    const { client, unknown, hostname } = await login({ algorithms: { cipher: [cipher], hmac: [hmac] } })
-    const sent = sendUnknown(client)
-    await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
-    protocolOf(client).rekey()
-    await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), soon)
-    sent.push(...sendUnknown(client))
-    await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
-    await new Promise<void>((resolve, reject) => {
-      client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
-    })
-  })
+  ] as const)(
+    'gets SSH_MSG_UNIMPLEMENTED with its number under $cipher, before and after a key exchange',
+    async ({ cipher, hmac }) => {
+      const { client, unknown, hostname } = await login({ algorithms: { cipher: [cipher], hmac: [hmac] } })
+      const sent = sendUnknown(client)
+      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      protocolOf(client).rekey()
+      await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), soon)
+      sent.push(...sendUnknown(client))
+      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      await new Promise<void>((resolve, reject) => {
+        client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
+      })
+    },
+  )
 
-  test('and no payload at all is let be', async () => {
+  test('and an empty payload is ignored', async () => {
     const { client, unknown } = await login()
     sendMessage(client, Buffer.alloc(0))
     const sent = sendUnknown(client)
     await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
   })
 
-  test('without end, from a client that reads no answer, ends its connection', async () => {
+  test('sent repeatedly, without reading responses, ends the connection', async () => {
     const { client, gone } = await login()
     const socket = socketOf(client)
     socket.pause()
@@ -110,7 +113,7 @@ describe('a message of a type that nobody knows', () => {
 
 const cut = uint32(1_000)
 
-describe('a message that ends too early ends the connection', () => {
+describe('a truncated message ends the connection:', () => {
   test.each([
     { what: 'a session without a number', message: [Buffer.of(90), string('session')] },
     { what: 'a session without a window', message: [Buffer.of(90), string('session'), uint32(1)] },
@@ -131,16 +134,16 @@ describe('a message that ends too early ends the connection', () => {
 })
 
 /** SSH_MSG_USERAUTH_REQUEST (RFC 4252, section 5). */
-const asks = (...rest: Buffer[]) => Buffer.concat([Buffer.of(50), string('somebody'), string('ssh-connection'), ...rest])
+const asks = (...rest: Buffer[]) => Buffer.concat([Buffer.of(50), string('user-a'), string('ssh-connection'), ...rest])
 
-/** Says it again and again in place of a login. */
+/** Sends the message in place of a login, and again after each rejection. */
 async function asked(message: Buffer) {
   const client = new Client()
   onTestFinished(() => void client.destroy())
   const said = new Promise<string>((resolve) => client.once('error', ({ message: text }) => resolve(text)))
   let refused = 0
   client.connect({
-    ...{ host: '127.0.0.1', port: edge.port, username: 'somebody' },
+    ...{ host: '127.0.0.1', port: edge.port, username: 'user-a' },
     authHandler() {
       inside(client)._handlers.USERAUTH_FAILURE = () => {
         refused += 1
@@ -152,28 +155,28 @@ async function asked(message: Buffer) {
   return { said: await said, refused }
 }
 
-describe('a client that asks to be let in', () => {
+describe('a client that requests a login', () => {
   test.each([
-    { how: 'for nothing', message: asks(string('none')), answers: TRIES },
-    { how: 'by questions', message: asks(string('keyboard-interactive'), string(''), string('')), answers: TRIES - 1 },
-    { how: 'by a method that there is not', message: asks(string('gssapi-with-mic'), uint32(0)), answers: TRIES - 1 },
+    { how: 'by method none', message: asks(string('none')), answers: TRIES },
+    { how: 'by keyboard-interactive', message: asks(string('keyboard-interactive'), string(''), string('')), answers: TRIES - 1 },
+    { how: 'by an unsupported method', message: asks(string('gssapi-with-mic'), uint32(0)), answers: TRIES - 1 },
     {
-      how: 'by its host',
+      how: 'by its host key',
       message: asks(...['hostbased', 'ssh-ed25519', 'key', 'host', 'user', 'signature'].map((field) => string(field))),
       answers: TRIES - 1,
     },
     {
-      how: 'with a change of its password',
+      how: 'with a change of password',
       message: asks(string('password'), Buffer.of(1), string('mt_a'), string('mt_b')),
       answers: TRIES - 1,
     },
-  ])('$how may do so as often as with a key', async ({ message, answers }) => {
+  ])('$how has as many tries as with a key', async ({ message, answers }) => {
     const { said, refused } = await asked(message)
     expect({ said, refused }).toEqual({ said: sentences.tries, refused: answers })
   })
 
   test.each(['ssh-rsa', 'rsa-sha2-512', 'ecdsa-sha2-nistp256', 'ssh-ed25519-cert-v01@openssh.com', 'x'])(
-    'with its Ed25519 key under the name %s is refused (RFC 4252, section 7)',
+    'with an Ed25519 key under the algorithm %s is rejected (RFC 4252, section 7)',
     async (name) => {
       const hostname = freshHostname()
       edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
@@ -184,14 +187,14 @@ describe('a client that asks to be let in', () => {
   )
 
   test.each([
-    { what: 'no name', message: [Buffer.of(50), cut, string('ssh-connection'), string('none')] },
-    { what: 'no key', message: [asks(string('publickey'), Buffer.of(0), string('ssh-ed25519'), cut)] },
+    { what: 'a truncated user name', message: [Buffer.of(50), cut, string('ssh-connection'), string('none')] },
+    { what: 'a truncated key', message: [asks(string('publickey'), Buffer.of(0), string('ssh-ed25519'), cut)] },
   ])('with $what is disconnected', async ({ message }) => {
     expect(await asked(Buffer.concat(message))).toEqual({ said: sentences.protocol, refused: 0 })
   })
 })
 
-/** A packet before there are keys (RFC 4253, section 6). */
+/** Encodes a packet without encryption (RFC 4253, section 6). */
 function packet(payload: Uint8Array): Buffer {
   let padding = 8 - ((payload.length + 5) % 8)
   if (padding < 4) padding += 8
@@ -204,17 +207,17 @@ function keyExchangeOf(methods: string): Buffer {
   return packet(Buffer.concat([Buffer.of(20), randomBytes(16), ...lists.map((list) => string(list)), Buffer.alloc(5)]))
 }
 
-describe('a packet without a payload, in the midst of the first exchange of keys', () => {
+describe('an empty packet during the first key exchange', () => {
   const x = Buffer.from(generateKeyPairSync('x25519').publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
   const share = packet(Buffer.concat([Buffer.of(30), string(x)]))
   const empty = packet(Buffer.alloc(0))
   const [plain, strict] = ['curve25519-sha256', 'curve25519-sha256,kex-strict-c-v00@openssh.com'].map(keyExchangeOf)
 
   test.each([
-    { does: 'ends a strict one', packets: [strict, empty, share], ends: true },
-    { does: 'ends a strict one after its first message', packets: [strict, share, empty], ends: true },
-    { does: 'ends a strict one that comes after it', packets: [empty, strict, share], ends: true },
-    { does: 'is let be in another', packets: [plain, empty, share], ends: false },
+    { does: 'ends a strict key exchange', packets: [strict, empty, share], ends: true },
+    { does: 'ends a strict key exchange after the client’s share', packets: [strict, share, empty], ends: true },
+    { does: 'ends a strict key exchange that begins after the packet', packets: [empty, strict, share], ends: true },
+    { does: 'is ignored in a key exchange that is not strict', packets: [plain, empty, share], ends: false },
   ])('$does', async ({ packets, ends }) => {
     const socket = connect(edge.port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
@@ -224,7 +227,7 @@ describe('a packet without a payload, in the midst of the first exchange of keys
     socket.write(Buffer.concat([Buffer.from('SSH-2.0-x\r\n'), ...packets.map((each) => each ?? Buffer.alloc(0))]))
     const over = { yet: false }
     socket.once('close', () => (over.yet = true))
-    // What the edge answers a share with: its own, and SSH_MSG_NEWKEYS.
+    // The edge answers the client's share with its own and SSH_MSG_NEWKEYS.
     const agreed = () => heard.includes(Buffer.of(0, 0, 0, 12, 10, 21))
     await vi.waitFor(() => expect(over.yet || agreed()).toBe(true), soon)
     if (ends) await vi.waitFor(() => expect(over.yet).toBe(true), { timeout: 5_000 })

@@ -7,7 +7,7 @@ import { running, sshUser, type SshUser } from '../../support/edge/ssh-programs.
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
-/** A tunnel whose `target` changes while its stock client stays connected. */
+/** Tunnel whose `target` changes while its OpenSSH client stays connected. */
 
 const soon = { timeout: 20_000, interval: 50 }
 
@@ -23,7 +23,7 @@ afterAll(async () => {
   await cleanup.disposeAsync()
 })
 
-/** A server that says its name: to requests, and before each piece that comes on a connection that was upgraded. */
+/** Starts a server that responds with its name, also to each chunk of an upgraded connection. @returns its address */
 async function target(name: string): Promise<string> {
   const server: Server = createServer((_, res) => res.end(name))
   server.on('upgrade', (_, socket) => {
@@ -40,7 +40,7 @@ async function target(name: string): Promise<string> {
 const UPGRADE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 
-test('what was upgraded stays with the target that it was opened to, and what comes from then on goes to the new one', async () => {
+test('after a change of target, upgraded connections keep the old one, and new requests reach the new one', async () => {
   const [old, next] = [await target('old'), await target('next')]
   const hostname = freshHostname()
   const aim = (at: string) => edge.set(hostname, { authorizedKeys: [user.publicKey], target: at })
@@ -66,7 +66,7 @@ test('what was upgraded stays with the target that it was opened to, and what co
     await visitor.sees(`<${name} a>`)
     return visitor
   }
-  // One that waits for its next request is another thing: that goes to the new target.
+  // An idle keep-alive connection of a visitor, whose next request reaches the new target.
   const patient = rawVisitor(edge.ports.http, `GET / HTTP/1.1\r\n${host}\r\n`)
   await patient.sees('old')
   const first = await upgraded('old')

@@ -16,7 +16,7 @@ import type { ConnectionRecord } from '../../../journal/port.ts'
 import { createCacheSet } from '../../../store/cache-set.ts'
 import { openTemporaryStore } from '../../support/store/temporary-store.ts'
 
-// Passwords that somebody made by kubectl, and the SSH side of an edge that goes by the resources alone.
+// Passwords created with kubectl, and the SSH side of an edge that reads resources only.
 
 const soon = { timeout: 10_000, interval: 10 }
 const { store, ...temporary } = await openTemporaryStore()
@@ -24,7 +24,7 @@ const stop = new AbortController()
 const onError = vi.fn()
 const set = createCacheSet({ store, onError })
 const [tunnels, passwords] = [set.cached(Tunnel), set.cached(TunnelPassword, routedPasswordIndexes)]
-/** Milliseconds that the edge's clock is ahead. */
+/** Milliseconds by which the edge's clock is ahead. */
 let ahead = 0
 const date = () => Date.now() + ahead
 const routes = createRoutes({ endpoint: 'main', domain: 'tunnel.test', tunnels, passwords, onError, date })
@@ -78,7 +78,7 @@ interface Made {
   readonly expiresAt?: string
 }
 
-/** A password as kubectl makes it; resolves when the edge has it. */
+/** Creates a password with an arbitrary hash, as kubectl can. Resolves when the edge has it. */
 async function makePassword({ namespace, name: tunnel, hostname }: Served, made: Made = {}): Promise<string> {
   const { secret = `mt_${randomBytes(16).toString('hex')}`, expiresAt = '2099-01-01T00:00:00Z' } = made
   const sha256 = createHash('sha256').update(secret).digest('hex')
@@ -90,7 +90,7 @@ async function makePassword({ namespace, name: tunnel, hostname }: Served, made:
   return secret
 }
 
-/** Where a login and a forward of it lead: the tunnel's uid, or what the client was told. */
+/** Logs in and requests a forward. @returns the uid of the opened tunnel, or the error's message */
 function logIn(username: string, password: string, bind = ''): Promise<string | undefined> {
   const client = new Client()
   const before = records.length
@@ -109,8 +109,8 @@ function logIn(username: string, password: string, bind = ''): Promise<string | 
 const recordsOf = ({ uid }: Served) => records.filter(({ tunnel }) => tunnel === uid)
 const REFUSED = 'All configured authentication methods failed'
 
-describe('a password whose hash somebody else has put beside a tunnel of theirs', () => {
-  test('opens the tunnel that the user name says, and with any other name none', async () => {
+describe('a password whose hash another tenant knows', () => {
+  test('and that both tenants use opens the tunnel of the user name, and none with another user name', async () => {
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn('anyone', secret)).toBe(theirs.uid)
@@ -121,14 +121,14 @@ describe('a password whose hash somebody else has put beside a tunnel of theirs'
     expect(await logIn('anyone', secret)).toBe(REFUSED)
   })
 
-  test('opens no tunnel but the one that the user name says', async () => {
+  test('does not open a tunnel that does not have it', async () => {
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn(mine.hostname, secret)).toBe(REFUSED)
     await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'no_credential' }]), soon)
   })
 
-  test('twice beside one tunnel opens it, whatever the user is called', async () => {
+  test('and that exists twice for one tunnel opens it with any user name', async () => {
     const mine = await makeTunnel(ACME)
     const secret = await makePassword(mine)
     await makePassword(mine, { secret })
@@ -136,7 +136,7 @@ describe('a password whose hash somebody else has put beside a tunnel of theirs'
   })
 })
 
-test('the eleventh password of a tunnel opens nothing, until one that is older has gone', async () => {
+test('the eleventh password of a tunnel is rejected until an older one is deleted', async () => {
   const mine = await makeTunnel(ACME)
   const names = Array.from({ length: 11 }, (_, index) => `${mine.name}-${String.fromCharCode(97 + index)}`)
   const secrets: string[] = []
@@ -151,12 +151,12 @@ test('the eleventh password of a tunnel opens nothing, until one that is older h
   expect(await logIn(mine.hostname, eleventh)).toBe(mine.uid)
 })
 
-test('a password that is owned by an earlier tunnel does not open a later one of the same name', async () => {
+test('a password of a deleted tunnel does not open a later tunnel of the same name', async () => {
   const earlier = await makeTunnel(ACME)
   const secret = await makePassword(earlier, { name: `${earlier.name}-p` })
   const owner = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: earlier.name, uid: earlier.uid }
   const key = { namespace: ACME, name: `${earlier.name}-p` }
-  // Somebody's finalizer keeps it for longer than its tunnel.
+  // A foreign finalizer keeps the password longer than its tunnel.
   await store.mergePatch(TunnelPassword, key, { metadata: { ownerReferences: [owner], finalizers: ['example.com/kept'] } })
   await store.delete(Tunnel, { namespace: ACME, name: earlier.name })
   const later = await makeTunnel(ACME, earlier.name)
@@ -164,7 +164,7 @@ test('a password that is owned by an earlier tunnel does not open a later one of
   expect(await logIn('anyone', secret)).toBe(REFUSED)
 })
 
-test('a tunnel that expires while nobody deletes it ends its sessions and takes no login', async () => {
+test('an expired tunnel that still exists ends its sessions and rejects logins', async () => {
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
   const mine = await makeTunnel(ACME, undefined, { expiresAt })
   const secret = await makePassword(mine)
@@ -177,7 +177,7 @@ test('a tunnel that expires while nobody deletes it ends its sessions and takes 
   for (const user of [mine.hostname, 'anyone']) expect(await logIn(user, secret)).toBe(REFUSED)
 })
 
-test('a password that was made to last for years ends after four hours, with the session that it let in', async () => {
+test('a password with an expiry in years ends after four hours, with its session', async () => {
   const mine = await makeTunnel(ACME)
   const secret = await makePassword(mine)
   onTestFinished(() => {

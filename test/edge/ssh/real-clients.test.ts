@@ -59,7 +59,7 @@ const get = (hostname: string, path = '/') =>
 const served = (hostname: string, said: () => string) =>
   vi.waitFor(async () => expect(await get(hostname), said()).toMatch(/200 OK[^]*GET \/ 0/), soon)
 
-/** Every client that a user may have, and how each is asked for the same. */
+/** Commands of supported clients that forward a tunnel to the backend. */
 const clients: Readonly<Record<string, (hostname: string) => Promise<readonly string[]>>> = {
   'the OpenSSH of this machine': async (hostname) => ['ssh', ...user.options, ...forwardTo(edge, hostname, port)],
   'the newest OpenSSH': async (hostname) => [...current, ...user.options, ...forwardTo(edge, hostname, port)],
@@ -72,7 +72,7 @@ const clients: Readonly<Record<string, (hostname: string) => Promise<readonly st
 }
 
 describe.each(Object.entries(clients))('%s', (_name, command) => {
-  test('serves a tunnel, small and large', async () => {
+  test('serves small and large requests and responses', async () => {
     const hostname = await newTunnel()
     await using client = running(await command(hostname))
     await served(hostname, client.said)
@@ -85,8 +85,8 @@ describe.each(Object.entries(clients))('%s', (_name, command) => {
 
 test.each([
   { names: 'localhost', options: [] },
-  { names: 'nothing', options: ['-g'] },
-])('dropbear that is not told where to listen, and names $names by itself, serves', async ({ options }) => {
+  { names: 'an empty address', options: ['-g'] },
+])('dropbear without a bind address sends $names, and serves', async ({ options }) => {
   const hostname = await newTunnel()
   const [program = '', ...args] = (await clients.dropbear?.(hostname)) ?? []
   const own = args.map((arg) => arg.replace(`${hostname}:80:`, '80:'))
@@ -94,7 +94,7 @@ test.each([
   await served(hostname, client.said)
 })
 
-test('the newest OpenSSH is told that there is no subsystem', async () => {
+test('the newest OpenSSH shows that the edge has no subsystem', async () => {
   const hostname = await newTunnel()
   const options = user.options.filter((option) => option !== '-N')
   await using client = running([...current, ...options, '-s', '-p', String(edge.ports.ssh), `${hostname}@127.0.0.1`, 'sftp'])
@@ -102,11 +102,11 @@ test('the newest OpenSSH is told that there is no subsystem', async () => {
   expect(client.said()).toContain('Mooring: there is no "sftp" here.')
 })
 
-test('the newest OpenSSH finds nothing to warn about: the key exchange withstands quantum computers', async () => {
+test('the newest OpenSSH shows no warning about post-quantum key exchange', async () => {
   const hostname = await newTunnel()
   const { stderr } = await run(current[0] ?? '', [...current.slice(1), '-V'])
   const [, major = '', minor = ''] = /OpenSSH_(\d+)\.(\d+)/.exec(stderr) ?? []
-  // From 10.1 on it warns.
+  // OpenSSH warns from version 10.1 on.
   expect(Number(major) * 100 + Number(minor)).toBeGreaterThanOrEqual(1001)
   await using client = running([...current, '-v', ...user.options, ...forwardTo(edge, hostname, port)])
   await served(hostname, client.said)
@@ -114,7 +114,7 @@ test('the newest OpenSSH finds nothing to warn about: the key exchange withstand
   expect(client.said().toLowerCase()).not.toMatch(/post-quantum|warning|store now/)
 })
 
-test('autossh connects again by itself', async () => {
+test('autossh reconnects after its ssh is killed', async () => {
   const hostname = await newTunnel()
   const env = { AUTOSSH_POLL: '1', AUTOSSH_GATETIME: '0', AUTOSSH_FIRST_POLL: '1' }
   const arguments_ = [...user.options, ...forwardTo(edge, hostname, port)]
@@ -129,7 +129,7 @@ test('autossh connects again by itself', async () => {
   await served(hostname, client.said)
 })
 
-describe('visitors', () => {
+describe('visitors are served', () => {
   let hostname: string
   let host: string
   const own = new AsyncDisposableStack()
@@ -162,14 +162,14 @@ describe('visitors', () => {
     expect((await curl(flag, '--output', '/dev/null', https('/large'))).stdout).toBe(` ${version} 200`)
   })
 
-  test('with h2load: every request of 2,000 in 20 connections succeeds', async () => {
+  test('with h2load: 2,000 requests over 20 connections without an error', async () => {
     const connect = ['--connect-to', `127.0.0.1:${edge.ports.https}`]
     const { stdout } = await run('h2load', ['-n', '2000', '-c', '20', '-m', '10', ...connect, https('/')])
     expect(stdout).toContain('2000 total, 2000 started, 2000 done, 2000 succeeded, 0 failed, 0 errored, 0 timeout')
     expect(stdout).toContain('Application protocol: h2')
   })
 
-  test('with wrk: no request of 32 connections fails', async () => {
+  test('with wrk: 32 connections without an error', async () => {
     const { stdout } = await run('wrk', [
       '-t',
       '1',

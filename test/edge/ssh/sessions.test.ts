@@ -10,7 +10,7 @@ const never = new AbortController().signal
 const soon = { timeout: 10_000, interval: 10 }
 
 describe('a forward', () => {
-  test.each(['HOST', 'HOST.tunnel.localhost', '', 'localhost', '*'])('may name %j', async (name) => {
+  test.each(['HOST', 'HOST.tunnel.localhost', '', 'localhost', '*'])('may have the bind address %j', async (name) => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const bind = name.replace('HOST', hostname)
@@ -39,7 +39,7 @@ describe('a forward', () => {
     },
     { does: 'another port', forward: '8080:127.0.0.1:9', sentence: 'a tunnel forwards port 80, not 8080' },
     { does: 'no port', forward: '0:127.0.0.1:9', sentence: 'a tunnel forwards port 80, not 0' },
-  ])('of $does is refused with a sentence', async ({ forward, sentence }) => {
+  ])('of $does is rejected with a message', async ({ forward, sentence }) => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const client = edge.ssh({ user: hostname, args: ['-N', '-R', forward] })
@@ -49,7 +49,7 @@ describe('a forward', () => {
     expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason: 'forward_refused' })
   })
 
-  test('beside another one is refused with a sentence', async () => {
+  test('is rejected with a message beside another forward', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const client = edge.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9', '-R', 'localhost:80:127.0.0.1:10'] })
@@ -61,7 +61,7 @@ describe('a forward', () => {
   test.each([
     { what: 'a port', forward: 'localhost:80:127.0.0.1:9', sentence: 'Mooring: one forward a connection.' },
     { what: 'a socket', forward: '/tmp/mooring.sock:127.0.0.1:9', sentence: 'not the socket "/tmp/mooring.sock"' },
-  ])('of $what that comes when another one serves is refused on the terminal, and that one serves on', async (later) => {
+  ])('of $what beside a serving forward is rejected on the terminal, and the first serves on', async (later) => {
     const control = edge.file(`control-${freshHostname()}`)
     const { hostname, client, session } = await served(['-T', '-M', '-S', control])
     await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
@@ -71,7 +71,7 @@ describe('a forward', () => {
     expect(await echoed(session)).toBe('ping')
   })
 
-  test('to another host than the client’s own is refused with a sentence where the tunnel does not allow it', async () => {
+  test('to another host than the client’s is rejected with a message unless the tunnel allows it', async () => {
     const hostname = freshHostname()
     const target = { authorizedKeys: [edge.publicKey], target: 'db.internal:5432' }
     edge.routes.set(hostname, target)
@@ -87,21 +87,21 @@ describe('a forward', () => {
     expect(allowed.output.text).toContain('its setting forwardToOtherHosts does not allow')
   })
 
-  test('is answered before a visitor’s channel is opened', async () => {
+  test('is confirmed before the edge opens a channel', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const opened = edge.sessions.waitFor(hostname, 10_000, never).then((session) => session && echoed(session))
     const client = edge.ssh({ user: hostname, args: ['-vv', '-N', '-R', `80:127.0.0.1:${echo.port}`] })
     expect(await opened).toBe('ping')
     const happened = ['remote forward success', 'rtype keepalive@openssh.com', 'ctype forwarded-tcpip']
-    const places = happened.map((line) => client.output.text.indexOf(line))
-    expect(places).not.toContain(-1)
-    expect(places).toEqual(places.toSorted((a, b) => a - b))
+    const positions = happened.map((line) => client.output.text.indexOf(line))
+    expect(positions).not.toContain(-1)
+    expect(positions).toEqual(positions.toSorted((a, b) => a - b))
     client.kill()
     await client.exited
   })
 
-  test('whose target cannot be reached refuses the channel, and serves on', async () => {
+  test('whose target is unreachable refuses the channel and stays', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const client = edge.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:1'] })
@@ -112,7 +112,7 @@ describe('a forward', () => {
     await client.exited
   })
 
-  test('without a target connects to the one that the tunnel names', async () => {
+  test('without a target connects to the target of the tunnel', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], target: `localhost:${echo.port}` })
     const client = edge.ssh({ user: hostname, args: ['-N', '-R', `${hostname}:80`] })
@@ -126,7 +126,7 @@ describe('a forward', () => {
 })
 
 describe('a session', () => {
-  test('channel says where the tunnel leads, and ctrl-C ends it', async () => {
+  test('shows the tunnel’s URL and target, and ends on ctrl-C', async () => {
     const { client, hostname } = await served(['-tt'])
     await vi.waitFor(() => expect(client.output.text).toContain('Press ctrl-C to end it.'), soon)
     expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost:28443 -> the target named in your -R\r\n`)
@@ -134,7 +134,7 @@ describe('a session', () => {
     expect(await client.exited).toBe(0)
   })
 
-  test('without a forward is told how to ask for one', async () => {
+  test('without a forward shows the missing command', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
     const client = edge.ssh({ user: hostname })
@@ -142,7 +142,7 @@ describe('a session', () => {
     expect(client.output.text).toContain(`-R is missing. Type: ssh -p ${edge.port} -R 80:localhost:3000 ${hostname}@127.0.0.1`)
   })
 
-  test('carries 256 MiB both ways with a slow reader, in memory that does not follow the size', async () => {
+  test('carries 256 MiB in both directions with a slow reader in bounded memory', async () => {
     const { session } = await served()
     const block = randomBytes(64 * 1024)
     const blocks = 4096
@@ -176,18 +176,18 @@ describe('a session', () => {
     expect(await over).toBe('closed')
     expect(bytes).toBe(blocks * block.length)
     expect(got.digest('hex')).toBe(sent.digest('hex'))
-    // Some 60 MiB are garbage that nobody has collected yet, whether 64 MiB are carried or 512.
+    // About 60 MiB are garbage, independent of the transferred size.
     expect(most - before).toBeLessThan(128 * 1024 * 1024)
   })
 
-  test('stops a sender whose data nobody reads', async () => {
+  test('stops a sender when the client does not read', async () => {
     const { session } = await served()
     let read = 0
     const { channel, over } = openChannel(session, { data: (chunk) => void (read += chunk.length) })
     channel.pause()
     const block = Buffer.alloc(64 * 1024)
     let taken = 0
-    // What fits is the windows and the buffers between: far less than this.
+    // Windows and buffers hold far less.
     const offered = 64 * 1024 * 1024
     while (taken < offered && channel.write(block)) taken += block.length
     expect(taken).toBeLessThan(offered)
@@ -196,7 +196,7 @@ describe('a session', () => {
     expect(await over).toBe('lost')
   })
 
-  test('survives new keys under load', async () => {
+  test('serves on through key exchanges under load', async () => {
     await using own = await startSshEdge({ rekeyBytes: 1024 * 1024 })
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
@@ -208,7 +208,7 @@ describe('a session', () => {
     while (exchanges() < 4) expect(await echoed(session, text)).toBe(text)
   })
 
-  test('gets new keys after a time, with a transfer running over them and without one', async () => {
+  test('exchanges keys after rekeyMs, during a transfer and when idle', async () => {
     await using own = await startSshEdge({ rekeyMs: 100 })
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
@@ -240,7 +240,7 @@ describe('a session', () => {
     expect(await echoed(session)).toBe('ping')
   })
 
-  test('that is killed leaves a record, and its channels are lost', async () => {
+  test('whose client is killed is recorded, and loses its channels', async () => {
     const { hostname, client, session } = await served()
     const open = openChannel(session)
     await vi.waitFor(() => expect(open.said).toEqual(['opened']), soon)
@@ -251,7 +251,7 @@ describe('a session', () => {
     expect(await openChannel(session).over).toBe('refused session_lost')
   })
 
-  test('that is silent is closed when a newer one comes, and the newer one serves', async () => {
+  test('that does not respond is closed when a newer one connects, and the newer one serves', async () => {
     const { hostname, client, session } = await served()
     client.kill('SIGSTOP')
     const second = edge.ssh({ user: hostname, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
@@ -265,10 +265,10 @@ describe('a session', () => {
     await second.exited
   })
 
-  test('that answers is not closed because the edge itself came to nothing meanwhile', async () => {
+  test('that responds stays open after the edge’s event loop was blocked', async () => {
     const { hostname, session } = await served()
     const { promise, resolve } = Promise.withResolvers<undefined>()
-    // Here, the timers that look at its deadline come before what it has sent.
+    // After the block, the timers that check deadlines run before the socket is read.
     setImmediate(() => {
       edge.server.probe(hostname)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DEFAULT_SSH_LIMITS.probeMs + 1_000)
@@ -279,7 +279,7 @@ describe('a session', () => {
     expect(await echoed(session)).toBe('ping')
   })
 
-  test('shares the load with a newer one that it lives beside', async () => {
+  test('shares the load with a newer session', async () => {
     const { hostname, session } = await served()
     const second = edge.ssh({ user: hostname, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
     await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(2), soon)

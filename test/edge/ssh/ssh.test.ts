@@ -37,9 +37,9 @@ describe('a login', () => {
   })
 
   test.each([
-    { does: 'as the hostname', user: (hostname: string) => hostname, bind: (hostname: string) => hostname },
-    { does: 'as any user, for the hostname that it forwards', user: () => 'anyone', bind: (hostname: string) => hostname },
-    { does: 'as any user, for the tunnel of the password', user: () => 'root', bind: () => '' },
+    { does: 'with the hostname as user', user: (hostname: string) => hostname, bind: (hostname: string) => hostname },
+    { does: 'with any user, for the hostname of its forward', user: () => 'anyone', bind: (hostname: string) => hostname },
+    { does: 'with any user, for the tunnel of the password', user: () => 'root', bind: () => '' },
   ])('by a temporary password $does', async ({ user, bind }) => {
     const hostname = freshHostname()
     const { password, routed } = temporaryPassword()
@@ -56,11 +56,11 @@ describe('a login', () => {
     })
   })
 
-  const stranger = edge.makeKey('stranger')
+  const other = edge.makeKey('other')
   const expired = temporaryPassword(-1)
   test.each([
     { does: 'an unknown hostname', config: undefined, reason: undefined },
-    { does: 'a key that is not the tunnel’s', config: { authorizedKeys: [stranger] }, reason: 'key' },
+    { does: 'a key of another tunnel', config: { authorizedKeys: [other] }, reason: 'key' },
     { does: 'an address that is not listed', config: { sshIPWhitelist: ['203.0.113.0/24'] }, reason: 'ip_denied' },
     { does: 'another authentication mode', config: { authMode: 'token' as const }, reason: 'auth_mode' },
     { does: 'a wrong password', config: { authMode: 'token' as const }, password: 'mt_wrong', reason: 'no_credential' },
@@ -71,7 +71,7 @@ describe('a login', () => {
       reason: 'expired',
       sentence: 'this password has expired',
     },
-  ])('with $does is refused with a sentence', async ({ config, password, reason, sentence }) => {
+  ])('with $does is rejected with a message', async ({ config, password, reason, sentence }) => {
     const hostname = freshHostname()
     await using own = await startSshEdge()
     if (config) own.routes.set(hostname, { authorizedKeys: [own.publicKey], ...config }, [expired.routed])
@@ -87,7 +87,7 @@ describe('a login', () => {
     if (reason) expect(own.records[0]).toMatchObject({ type: 'refused', tunnel: `uid-${hostname}`, clientIp: '127.0.0.1' })
   })
 
-  test('is not held against somebody who has many keys, or has tried many times', async () => {
+  test('by key succeeds after many failed logins, and after many other keys', async () => {
     await using own = await startSshEdge()
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
@@ -101,7 +101,7 @@ describe('a login', () => {
     expect(await own.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
   })
 
-  test('is refused when the tunnel has as many sessions as it may', async () => {
+  test('is rejected above the session limit of the tunnel', async () => {
     await using own = await startSshEdge({ sessionsPerTunnel: 1 })
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
@@ -116,7 +116,7 @@ describe('a login', () => {
     expect(own.records.at(-1)).toMatchObject({ type: 'refused', reason: 'too_many_sessions', keyFingerprint })
   })
 
-  test('that does not come in time ends the connection', async () => {
+  test('that exceeds loginGraceMs ends the connection', async () => {
     await using own = await startSshEdge({ loginGraceMs: 100 })
     const { connect } = await import('node:net')
     const socket = connect(own.port, '127.0.0.1')
@@ -135,19 +135,19 @@ describe('a change of the tunnel', () => {
       sentence: 'was removed from the tunnel',
     },
     {
-      does: 'its source is not listed',
+      does: 'its source address is removed',
       config: { sshIPWhitelist: ['203.0.113.1'] },
       reason: 'ip_denied',
       sentence: 'from your address',
     },
     {
-      does: 'its mode is not taken',
+      does: 'its authentication mode is disabled',
       config: { authMode: 'token' as const },
       reason: 'auth_mode',
       sentence: 'this kind of login',
     },
     {
-      does: 'the tunnel is gone',
+      does: 'the tunnel is deleted',
       config: undefined,
       reason: 'tunnel_deleted',
       sentence: 'this tunnel was deleted, or has expired',
@@ -176,7 +176,7 @@ describe('a change of the tunnel', () => {
     expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason })
   })
 
-  test('that does not concern it leaves a session alone', async () => {
+  test('keeps a session that it does not concern', async () => {
     const { hostname, session } = await served()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], httpsOnly: true })
     expect(await echoed(session)).toBe('ping')

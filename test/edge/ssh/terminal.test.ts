@@ -7,7 +7,7 @@ import { openChannel } from '../../support/edge/channel-recorder.ts'
 import { freePort } from '../../support/free-port.ts'
 import { freshHostname, HTTPS_PORT, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
-/** What a session channel shows, and how it ends: by stock ssh, and by a client that reads its streams. */
+/** Output and end of a session channel, with OpenSSH and with a client that reads its streams. */
 
 const edge = await startSshEdge()
 afterAll(() => edge[Symbol.asyncDispose]())
@@ -22,8 +22,8 @@ function newTunnel() {
 
 const times = (text: string, part: string) => text.split(part).length - 1
 
-describe('stock ssh', () => {
-  test('without a terminal shows where the tunnel leads on its standard output, once, and stays when its input ends', async () => {
+describe('OpenSSH', () => {
+  test('without a terminal shows URL and target once on standard output, and stays when its input ends', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
     client.endInput()
@@ -39,7 +39,7 @@ describe('stock ssh', () => {
     expect(await client.exited).toBe(255)
   })
 
-  test('with a terminal shows lines that begin at its left, and ends with 0 on ctrl-C', async () => {
+  test('with a terminal shows lines that end with CRLF, and exits with 0 on ctrl-C', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-tt', ...forward] })
     await vi.waitFor(() => expect(client.output.stdout).toContain('ssh -N asks for none.\r\n'), soon)
@@ -49,13 +49,13 @@ describe('stock ssh', () => {
     expect(await client.exited).toBe(0)
   })
 
-  test('with a command shows the same', async () => {
+  test('with a command shows URL and target', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: forward, command: 'uptime' })
     await vi.waitFor(() => expect(client.output.stdout).toContain(`${url} -> the target named in your -R`), soon)
   })
 
-  test('shows a notice of its session on its errors, as text that does nothing to a terminal, within a limit', async () => {
+  test('shows notices of its session on stderr, without control characters and within a limit', async () => {
     const { hostname, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-T', ...forward] })
     await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
@@ -67,7 +67,7 @@ describe('stock ssh', () => {
     expect(times(client.output.stderr, 'Mooring: notice')).toBe(9)
   })
 
-  test('with -N has no session, and the banner alone', async () => {
+  test('with -N has no session channel, and shows the banner only', async () => {
     const { hostname, url, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: ['-N', ...forward] })
     await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
@@ -81,21 +81,18 @@ describe('stock ssh', () => {
 
   test.each([
     ['a target', { target: 'localhost:3000' }, '-R 80'],
-    ['none', {}, '-R 80:localhost:3000'],
-  ])(
-    'that forwards nothing is told the command at once, on its errors, and ends with 1; with %s',
-    async (_target, config, forward) => {
-      const hostname = freshHostname()
-      edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
-      const client = edge.ssh({ user: hostname, args: ['-T'] })
-      expect(await client.exited).toBe(1)
-      expect(client.output.stdout).toBe('')
-      const command = `ssh -p ${edge.port} ${forward} ${hostname}@127.0.0.1`
-      expect(client.output.stderr).toContain(`Mooring: this connection forwards nothing: -R is missing. Type: ${command}`)
-    },
-  )
+    ['no target', {}, '-R 80:localhost:3000'],
+  ])('without a forward shows the command on stderr and exits with 1; tunnel with %s', async (_target, config, forward) => {
+    const hostname = freshHostname()
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
+    const client = edge.ssh({ user: hostname, args: ['-T'] })
+    expect(await client.exited).toBe(1)
+    expect(client.output.stdout).toBe('')
+    const command = `ssh -p ${edge.port} ${forward} ${hostname}@127.0.0.1`
+    expect(client.output.stderr).toContain(`Mooring: this connection forwards nothing: -R is missing. Type: ${command}`)
+  })
 
-  test('with -N that forwards nothing is told the command within seconds', async () => {
+  test('with -N and without a forward shows the command within seconds', async () => {
     const { hostname } = newTunnel()
     const began = performance.now()
     const client = edge.ssh({ user: hostname, args: ['-N'] })
@@ -104,7 +101,7 @@ describe('stock ssh', () => {
     expect(performance.now() - began).toBeLessThan(8_000)
   })
 
-  test('with a tunnel whose edge names the target shows that', async () => {
+  test('shows the target of the tunnel', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], target: 'localhost:3000' })
     const client = edge.ssh({ user: hostname, args: ['-T', '-R', '80'] })
@@ -121,8 +118,8 @@ describe.each([
     config: { target: 'localhost:9' },
     forward: (hostname: string) => `${hostname}:80`,
   },
-])('stock ssh with $how whose target is down', ({ config, forward }) => {
-  test('shows it on its errors, once for many visitors', async () => {
+])('OpenSSH with $how whose target is down', ({ config, forward }) => {
+  test('shows an error on stderr, once for many visitors', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], ...config })
     const client = edge.ssh({ user: hostname, args: ['-T', '-R', forward(hostname, await freePort())] })
@@ -141,9 +138,9 @@ const NO_SFTP = 'Mooring: there is no "sftp" here.'
 describe('a subsystem', () => {
   test.each<[string, (forward: readonly string[]) => readonly string[]]>([
     ['with a forward', (forward) => forward],
-    ['without one', () => []],
+    ['without a forward', () => []],
     ['with a terminal', () => ['-tt']],
-  ])('that stock ssh asks for %s is refused on its errors alone', async (_how, args) => {
+  ])('that OpenSSH requests %s is rejected on stderr only', async (_how, args) => {
     const { hostname, forward } = newTunnel()
     const client = edge.ssh({ user: hostname, args: [...args(forward), '-s'], command: 'sftp' })
     expect(await client.exited).toBe(1)
@@ -151,7 +148,7 @@ describe('a subsystem', () => {
     expect(client.output.stdout).toBe('')
   })
 
-  test('beside a tunnel that serves is refused, and that one serves on', async () => {
+  test('beside a serving tunnel is rejected, and the tunnel serves on', async () => {
     const { hostname, forward } = newTunnel()
     const control = edge.file('control')
     edge.ssh({ user: hostname, args: ['-N', '-M', '-S', control, ...forward] })
@@ -165,7 +162,7 @@ describe('a subsystem', () => {
   test.each<[string, (host: string) => readonly string[]]>([
     ['sftp', (host) => [host]],
     ['scp', (host) => [edge.file('id.pub'), `${host}:copy`]],
-  ])('is refused to %s with a sentence', async (program, rest) => {
+  ])('that %s requests is rejected with a message', async (program, rest) => {
     const { hostname } = newTunnel()
     const options = [
       'BatchMode=yes',
@@ -198,7 +195,7 @@ describe('a client that reads its streams', () => {
     return { client, url }
   }
 
-  /** What came on the channel, by the stream. */
+  /** Returns the channel's output by stream, updated as it arrives. */
   function heard(channel: ClientChannel) {
     const seen = { data: '', stderr: '' }
     channel.on('data', (data: Buffer) => (seen.data += data.toString()))
@@ -206,18 +203,18 @@ describe('a client that reads its streams', () => {
     return seen
   }
 
-  test('is told on its errors that there is no subsystem, as text that does nothing to a terminal', async () => {
+  test('gets the rejection of a subsystem on stderr, without control characters', async () => {
     const { client } = await connected()
-    const told = await new Promise((resolve, reject) => {
+    const result = await new Promise((resolve, reject) => {
       client.subsys('net\u001b[2Jconf', (error, channel) => {
         if (error) return reject(error)
-        // At once: all of it may have come already.
+        // Attached at once, since all output may have arrived already.
         const seen = heard(channel)
         let status: unknown
         channel.once('exit', (code) => (status = code)).once('close', () => resolve({ status, ...seen }))
       })
     })
-    expect(told).toEqual({
+    expect(result).toEqual({
       status: 1,
       data: '',
       stderr: 'Mooring: there is no "net?[2Jconf" here. A connection forwards port 80 (-R), and runs nothing.\n',
@@ -226,9 +223,9 @@ describe('a client that reads its streams', () => {
 
   test.each<[string, (client: Client, done: (error: Error | undefined, channel: ClientChannel) => void) => void, string]>([
     ['a shell without a terminal', (client, done) => client.shell(false, done), '\n'],
-    ['a shell with one', (client, done) => client.shell(done), '\r\n'],
+    ['a shell with a terminal', (client, done) => client.shell(done), '\r\n'],
     ['a command', (client, done) => client.exec('uptime', done), '\n'],
-  ])('finds the URL in %s', async (_what, open, end) => {
+  ])('gets the URL from %s', async (_what, open, end) => {
     const { client, url } = await connected()
     const channel = await new Promise<ClientChannel>((resolve, reject) => {
       open(client, (error, opened) => (error ? reject(error) : resolve(opened)))

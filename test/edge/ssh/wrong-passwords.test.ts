@@ -12,13 +12,13 @@ const soon = { timeout: 20_000, interval: 100 }
 const { failedPerSource, failedPerSourceAndTunnel, refusalsPerTunnel, slowHandshakesPerSecond } = DEFAULT_SSH_LIMITS
 const REFUSED = 'All configured authentication methods failed'
 const TOO_MANY = sentences.refused('rate')
-/** An edge's ident and a sentence; an offer of keys is longer. */
+/** Maximum bytes of the edge's identification and a message. A KEXINIT is longer. */
 const FAREWELL_BYTES = 400
 
 const GUESSES = 100_000
 const ROUNDS = 10
 const SOURCES = Array.from({ length: 8 }, (_, index) => `127.5.0.${index + 1}`)
-/** Of each source at a time: fewer than those who may be there without a login. */
+/** Connections of each source at a time, below the limit of connections without a login. */
 const AT_ONCE = 8
 const OWNER = '127.5.1.1'
 
@@ -29,13 +29,13 @@ interface Attempt {
 }
 
 interface Outcome {
-  /** Passwords that were sent. */
+  /** Number of passwords sent. */
   readonly sent: number
-  /** `in`, or what was said at last. */
+  /** `in`, or the error's message. */
   readonly said: string
 }
 
-/** Logs in by one password after the other. */
+/** Logs in with one password after the other. */
 function logIn({ ports }: WholeEdge, { from, username, passwords }: Attempt): Promise<Outcome> {
   const client = new Client()
   const left = passwords.map((password) => ({ type: 'password' as const, username, password }))
@@ -53,7 +53,7 @@ function logIn({ ports }: WholeEdge, { from, username, passwords }: Attempt): Pr
   })
 }
 
-/** Comes to guess, hears the edge's first words, and leaves: the cheapest way to cost an edge something. */
+/** Connects and disconnects after the edge's first bytes, as a cheap attack does. @returns the bytes */
 function knock({ ports }: WholeEdge, from: string): Promise<string> {
   const socket = connect({ port: ports.ssh, host: '127.0.0.1', localAddress: from })
   let heard = ''
@@ -70,13 +70,13 @@ function knock({ ports }: WholeEdge, from: string): Promise<string> {
 
 interface Guessed {
   readonly hostname: string
-  /** Of the form that the API issues. */
+  /** Valid password of the API. */
   readonly password: string
-  /** A right one that a tenant thought up. */
+  /** Valid password chosen by a tenant. */
   readonly weak: string
 }
 
-/** Guesses until passwords from there are not compared any more. Resolves with the number of guesses. */
+/** Guesses until the edge no longer compares passwords from this source. @returns the number of guesses */
 async function exhaust(edge: WholeEdge, from: string, { hostname, password, weak }: Guessed): Promise<number> {
   for (let count = 0; count < failedPerSourceAndTunnel; count++) {
     const outcome = await logIn(edge, { from, username: hostname, passwords: ['mt_guess'] })
@@ -89,13 +89,13 @@ async function exhaust(edge: WholeEdge, from: string, { hostname, password, weak
   let sent = 0
   for (let more = 1; more > 0 && sent < failedPerSource - failedPerSourceAndTunnel; sent += more)
     more = (await logIn(edge, { from, username: 'nobody', passwords: elsewhere.slice(sent) })).sent
-  // The last of them was not compared either.
+  // The last of them was not compared.
   expect(sent).toBe(failedPerSource - failedPerSourceAndTunnel + 1)
   return failedPerSourceAndTunnel + 1 + sent
 }
 
-test('100,000 wrong passwords from some addresses cost an edge no memory, its journal little, and no valid login or visit', async () => {
-  // In a minute that does not end: what the limits allow they allow once, on a machine of any speed.
+test('100,000 wrong passwords leave memory and journal bounded, and valid logins and visits succeed', async () => {
+  // The clock stands still, so that the limits by the minute apply once, on a machine of any speed.
   await using edge = await startWholeEdge({ clock: Date.now() })
   using other = await honest(edge)
   const [issued, weak] = [temporaryPassword(600_000), temporaryPassword(600_000, 'mt_weak')]
@@ -108,7 +108,7 @@ test('100,000 wrong passwords from some addresses cost an edge no memory, its jo
   }
 
   const counts = await Promise.all(SOURCES.map((from) => exhaust(edge, from, { hostname, password, weak: weak.password })))
-  // All of the minute: what follows is not of this tunnel, or is let in.
+  // The journal's limit of this minute is reached: later attempts belong to no tunnel, or succeed.
   const { connections } = await edge.records(hostname)
   expect(connections.filter(({ type }) => type === 'refused')).toHaveLength(refusalsPerTunnel)
   const before = counts.reduce((sum, count) => sum + count)
@@ -120,11 +120,11 @@ test('100,000 wrong passwords from some addresses cost an edge no memory, its jo
       begun += 1
       const said = await knock(edge, from)
       ended += 1
-      // While many are told why they are refused, others are closed without a word.
+      // Above the limit of farewells, connections close without a message.
       if (said === '') continue
       if (!said.startsWith('SSH-2.0-Mooring')) heard.other.push(said)
       else if (said.length < FAREWELL_BYTES) heard.ident += 1
-      // It has waited in the queue of its source, or has read what came together late.
+      // The connection waited in the queue of its source, or read late.
       else heard.keyExchange += 1
     }
   }
@@ -137,7 +137,7 @@ test('100,000 wrong passwords from some addresses cost an edge no memory, its jo
     const [guesser = ''] = SOURCES
     expect(await logIn(edge, { from: guesser, username: hostname, passwords: [password] })).toEqual({ sent: 1, said: 'in' })
     await other.expectServed()
-    // They did not have to wait for the others.
+    // The valid logins did not wait for the guesses.
     expect(ended).toBeLessThan(until)
     used.push(await memory())
     await Promise.all(guessers)
@@ -154,7 +154,7 @@ test('100,000 wrong passwords from some addresses cost an edge no memory, its jo
 
   const refused = [
     { labels: { reason: 'password' }, value: SOURCES.length * failedPerSourceAndTunnel },
-    // That of the tenant, of each source; for an unknown name there is no tunnel to count for.
+    // One login with the weak password for each source. Logins with unknown users count for no tunnel.
     { labels: { reason: 'rate' }, value: SOURCES.length },
   ]
   expect(await edge.metric('mooring_ssh_refused_logins_total')).toEqual(refused)

@@ -19,19 +19,19 @@ export async function openBrowser(url: string, ca: string): Promise<Running> {
       throw new Error(`${program} is missing: it is in Debian’s package ${name}`, { cause })
     })
   }
-  const home = await mkdtemp(join(await scratch(), 'browser-'))
-  const database = join(home, '.pki/nssdb')
+  const directory = await mkdtemp(join(await scratch(), 'browser-'))
+  const database = join(directory, '.pki/nssdb')
   await mkdir(database, { recursive: true })
   await run('certutil', ['-d', `sql:${database}`, '-N', '--empty-password'])
   await run('certutil', ['-d', `sql:${database}`, '-A', '-n', 'Mooring', '-t', 'C,,', '-i', ca])
   // The sandbox does not run as root, and needs rights that many containers lack; the page is our own.
-  const settings = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--user-data-dir=${join(home, 'profile')}`]
-  const browser = running(['chromium-headless-shell', ...settings, url], { HOME: home })
+  const settings = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--user-data-dir=${join(directory, 'profile')}`]
+  const browser = running(['chromium-headless-shell', ...settings, url], { HOME: directory })
   return {
     ...browser,
     async [Symbol.asyncDispose]() {
       await browser[Symbol.asyncDispose]()
-      await rm(home, { recursive: true })
+      await rm(directory, { recursive: true })
     },
   }
 }

@@ -5,7 +5,7 @@ import { freshHostname, startBackend, startSshEdge } from './ssh-edge.ts'
 
 const never = new AbortController().signal
 
-/** Starts the SSH side of an edge, and stock clients whose tunnels lead to an echo server. */
+/** Starts the SSH side of an edge, and OpenSSH clients whose tunnels lead to an echo server. */
 export async function startEchoTunnels() {
   const edge = await startSshEdge()
   const echo = await startBackend((socket) => socket.pipe(socket))

@@ -31,13 +31,17 @@ interface Options {
   readonly drainSeconds?: number
 }
 
-export async function startEdgeProcess(home: MeshFixture, options: Options): Promise<EdgeProcess> {
+export async function startEdgeProcess(fixture: MeshFixture, options: Options): Promise<EdgeProcess> {
   const { name, kubeconfig, metricsPort, drainSeconds = 8 } = options
-  const dataDir = options.dataDir ?? (await mkdtemp(join(home.directory, 'data-')))
+  const dataDir = options.dataDir ?? (await mkdtemp(join(fixture.directory, 'data-')))
   const settings = {
     ...{ MOORING_ENDPOINT: ENDPOINT, MOORING_LISTEN: '127.0.0.1', MOORING_LOG_FORMAT: 'json', MOORING_LOG_LEVEL: 'debug' },
     ...{ MOORING_SSH_PORT: 'auto', MOORING_HTTP_PORT: 'auto', MOORING_HTTPS_PORT: 'auto', MOORING_MESH_PORT: 'auto' },
-    ...{ MOORING_HOST_KEYS: home.hostKeyFiles, MOORING_MESH_FILES: home.meshFiles, MOORING_JOURNAL_FILES: home.directory },
+    ...{
+      MOORING_HOST_KEYS: fixture.hostKeyFiles,
+      MOORING_MESH_FILES: fixture.meshFiles,
+      MOORING_JOURNAL_FILES: fixture.directory,
+    },
     ...{ MOORING_DATA_DIR: dataDir, MOORING_METRICS_PORT: String(metricsPort), MOORING_DRAIN_SECONDS: String(drainSeconds) },
   }
   const child = spawn(process.execPath, [MAIN], {

@@ -29,7 +29,7 @@ export interface StockClient extends AsyncDisposable {
 
 /** Starts the machine's ssh client, which forwards the tunnel to a port of this machine. */
 export async function connectClient(
-  home: MeshFixture,
+  fixture: MeshFixture,
   {
     sshPort,
     hostname,
@@ -39,7 +39,7 @@ export async function connectClient(
 ): Promise<StockClient> {
   const options = [
     ...['BatchMode=yes', 'IdentitiesOnly=yes', 'IdentityAgent=none', 'StrictHostKeyChecking=yes', 'ExitOnForwardFailure=yes'],
-    ...[`IdentityFile=${key.file}`, `UserKnownHostsFile=${await home.knownHosts([sshPort])}`],
+    ...[`IdentityFile=${key.file}`, `UserKnownHostsFile=${await fixture.knownHosts([sshPort])}`],
   ].flatMap((option) => ['-o', option])
   const to = ['-p', String(sshPort), '-R', `${hostname}:80:127.0.0.1:${target}`, `${hostname}@127.0.0.1`]
   const child = spawn('ssh', ['-F', 'none', '-N', ...options, ...to], { stdio: ['ignore', 'pipe', 'pipe'] })

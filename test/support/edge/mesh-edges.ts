@@ -127,7 +127,7 @@ export interface MeshEdge extends AsyncDisposable {
   readonly requests: readonly RequestRecord[]
   readonly connections: readonly ConnectionRecord[]
   readonly registry: Registry
-  readonly look: () => Promise<void>
+  readonly reload: () => Promise<void>
 }
 
 interface Options {
@@ -137,11 +137,11 @@ interface Options {
 }
 
 export async function startMeshEdge(
-  home: MeshFixture,
+  fixture: MeshFixture,
   name: string,
   { limits, announce = async (port) => port }: Options = {},
 ): Promise<MeshEdge> {
-  const { store } = home
+  const { store } = fixture
   const stop = new AbortController()
   const log = pino({ level: process.env.EDGE_LOG ?? 'silent', name })
   const onError = (error: unknown) => log.warn({ err: error }, 'a watch was restarted')
@@ -157,7 +157,7 @@ export async function startMeshEdge(
   })
   const work = Promise.all([following.run(stop.signal), slices.run(stop.signal)])
   await Promise.all([following.synced(), slices.synced()])
-  const files = await openMeshFiles({ directory: home.meshFiles, log })
+  const files = await openMeshFiles({ directory: fixture.meshFiles, log })
   const registry = new Registry()
   const requests: RequestRecord[] = []
   const connections: ConnectionRecord[] = []
@@ -174,10 +174,10 @@ export async function startMeshEdge(
   const ports = await edge.listen('127.0.0.1', { ssh: 0, http: 0, https: 0, mesh: 0 })
   const mesh = ports.mesh ?? 0
   const announced = await announce(mesh)
-  if (announced !== undefined) await home.announce(name, announced)
+  if (announced !== undefined) await fixture.announce(name, announced)
   let ended: Promise<void> | undefined
   return {
-    ...{ name, edge, ports: { ...ports, mesh }, requests, connections, registry, look: () => files.poll() },
+    ...{ name, edge, ports: { ...ports, mesh }, requests, connections, registry, reload: () => files.poll() },
     [Symbol.asyncDispose]: () =>
       (ended ??= (async () => {
         files[Symbol.dispose]()

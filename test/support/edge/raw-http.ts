@@ -53,7 +53,7 @@ export function rawVisitor(port: number, first = ''): RawVisitor {
   const waiting = new Set<() => void>()
   socket.on('data', (chunk) => {
     text += chunk.toString('latin1')
-    for (const look of waiting) look()
+    for (const check of waiting) check()
   })
   socket.on('error', () => socket.destroy())
   socket.on('end', () => socket.end())
@@ -65,14 +65,14 @@ export function rawVisitor(port: number, first = ''): RawVisitor {
     over,
     sees: (wanted) =>
       new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           if (!text.includes(wanted)) return
-          waiting.delete(look)
+          waiting.delete(check)
           resolve()
         }
-        waiting.add(look)
+        waiting.add(check)
         socket.on('close', () => reject(new Error(`closed after ${JSON.stringify(text)}`)))
-        look()
+        check()
       }),
   }
 }
