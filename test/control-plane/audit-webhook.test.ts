@@ -139,10 +139,10 @@ test('the webhook records members by their subjects, and no other RoleBindings',
   await apply(binding('bob', 'mooring-viewer', ['local:bob', 'local:carol']))
   await kubectl('annotate', 'rolebinding', 'bob', 'team=db', '-n', 'acme--prod')
   await kubectl('delete', 'rolebinding', 'bob', '-n', 'acme--prod')
-  const told = () => entries.filter(({ resource }) => resource.kind === 'Member')
-  await vi.waitFor(() => expect(told()).toHaveLength(3), { timeout: 15_000 })
+  const recorded = () => entries.filter(({ resource }) => resource.kind === 'Member')
+  await vi.waitFor(() => expect(recorded()).toHaveLength(3), { timeout: 15_000 })
   const common = { namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin' } }
-  expect(told()).toMatchObject([
+  expect(recorded()).toMatchObject([
     {
       ...common,
       action: 'create',
@@ -160,11 +160,11 @@ test('the webhook records organizations and their namespaces under the organizat
   const spec = { organization: 'zeta', namespace: 'dev', displayName: 'Development' }
   await apply({ ...common, kind: 'TenantNamespace', metadata: { name: 'zeta--dev' }, spec })
   await kubectl('delete', 'tenantnamespace', 'zeta--dev')
-  const told = () =>
+  const recorded = () =>
     entries.filter(({ namespace }) => namespace === 'organization/zeta').map(({ action, resource }) => [action, resource.name])
   await vi.waitFor(
     () =>
-      expect(told()).toEqual([
+      expect(recorded()).toEqual([
         ['create', 'zeta'],
         ['create', 'zeta/dev'],
         ['delete', 'zeta/dev'],

@@ -106,14 +106,14 @@ test('edges may read the certificate of a single new tunnel at once, and those o
     us.tunnels.certificates = [...us.tunnels.certificates, name]
     await us.edges.tunnelsChanged('us')
   }
-  const told = vi.fn()
-  us.edges.onChange(told)
+  const onChange = vi.fn()
+  us.edges.onChange(onChange)
   await come('a')
   expect(us.written()).toEqual(['PATCH roles/edge-us'])
   for (const name of ['b', 'c', 'd']) await come(name)
   expect(us.written()).toEqual([])
   await us.clock.advance(600)
-  expect(told).toHaveBeenCalledWith('us')
+  expect(onChange).toHaveBeenCalledWith('us')
   await us.edges.ensure(us.made)
   expect(us.written()).toEqual(['PATCH roles/edge-us'])
   const role = await store.get(Role, { namespace: SYSTEM_NAMESPACE, name: 'edge-us' })

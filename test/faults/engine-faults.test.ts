@@ -38,15 +38,14 @@ const create = (identifier: string, motor = 'postgresql-15.4.0'): Promise<Answer
 test.each(['claim.secret', 'claim.claim'])(
   'an engine killed at %s restarts without help, and the claim finishes on it',
   async (step) => {
-    const { instance: neighbour } = (await create('neighbour')).body.data
+    const { instance: other } = (await create('other')).body.data
     await armAgainstEngine(step)
     const answer = await create('victim')
     expect(await trap.isSprung()).toBe(true)
     expect(codeOf(answer)).toBe('201 OK')
     const { instance } = answer.body.data
     // A backend may outlive the killed engine for as long as it takes to verify the claim: then the answer comes before the next engine.
-    for (const each of [instance, neighbour])
-      await expect.poll(() => query(each, 'SELECT 1 AS one'), patience).toEqual([{ one: 1 }])
+    for (const each of [instance, other]) await expect.poll(() => query(each, 'SELECT 1 AS one'), patience).toEqual([{ one: 1 }])
     await expect.poll(agree, patience).toBe(true)
     expect(await mainProcesses(mooring.dataDir)).toHaveLength(1)
   },
