@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 
 /**
- * The main process of a container, as this machine numbers it: the nodes of a cluster that was started here share its kernel, so a test can
- * kill there what no client of the API server can.
+ * Returns the process id, on this machine, of a container's main process. The nodes of a local cluster share the machine's kernel, so a test can
+ * kill processes that no client of the API server could kill.
  * @param containerId as in a pod's status, `containerd://…`
  * @throws Error when the containers run on other machines
  */
@@ -17,7 +17,7 @@ export async function mainProcess(containerId: string): Promise<number> {
   )
 }
 
-/** A process of the cluster of which a kubeconfig is, by the name of its program: one that is no container's. */
+/** Returns the process id of a cluster's program that runs outside of containers. @param state directory of the cluster's kubeconfig */
 export async function daemon(state: string, program: string): Promise<number> {
   for (const pid of await processes()) {
     const [path = ''] = (await textOf(pid, 'cmdline')).split('\0')
@@ -30,7 +30,7 @@ async function processes(): Promise<readonly number[]> {
   return (await readdir('/proc')).map(Number).filter(Number.isInteger)
 }
 
-/** A process that has ended meanwhile says nothing. */
+/** Reads a file of a process in /proc. Returns an empty string when the process has ended. */
 async function textOf(pid: number, file: string): Promise<string> {
   try {
     return await readFile(`/proc/${pid}/${file}`, 'utf8')
