@@ -80,15 +80,12 @@ describe('an identifier in the path is percent-encoded:', () => {
     expect(codeOf(await remove(identifier))).toBe('200 OK')
   })
 
-  test.each(['100%', '', ' a', 'Jörg', `x'; --`, 'x'.repeat(64)])(
-    '%j is refused, as nowhere else it could be one',
-    async (identifier) => {
-      for (const answer of [await put(identifier), await remove(identifier)]) {
-        if (identifier === '') expect(codeOf(answer)).toBe('404 not_found')
-        else expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['identifier']])
-      }
-    },
-  )
+  test.each(['100%', '', ' a', 'Jörg', `x'; --`, 'x'.repeat(64)])('an invalid identifier is rejected: %j', async (identifier) => {
+    for (const answer of [await put(identifier), await remove(identifier)]) {
+      if (identifier === '') expect(codeOf(answer)).toBe('404 not_found')
+      else expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['identifier']])
+    }
+  })
 })
 
 describe('the expiry time of a database', () => {
@@ -122,12 +119,12 @@ test.each([
   { what: 'with an unknown motor', more: { motor: 'oracle-23' }, is: '422 unsupported_motor', fields: ['motor'] },
   { what: 'with an unknown region', more: { region: '42' }, is: '422 unknown_region', fields: ['region'] },
   {
-    what: 'with a template that is not there',
+    what: 'with an unknown template',
     more: { template: crypto.randomUUID() },
     is: '400 invalid_request',
     fields: ['template'],
   },
-])('PUT $what is $is, and makes nothing', async ({ more, is, fields }) => {
+])('PUT $what is $is and creates nothing', async ({ more, is, fields }) => {
   const answer = await put('refused', more)
   expect([codeOf(answer), fieldsOf(answer)]).toEqual([is, fields])
   expect(await listed('refused')).toEqual([])

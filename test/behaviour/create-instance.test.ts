@@ -78,12 +78,12 @@ describe('POST /v1/instances', () => {
     { what: 'with ttl and expiresAt', body: { ttl: 60, expiresAt: '2030-01-01T00:00:00Z' }, fields: ['expiresAt'] },
     { what: 'with a ttl of 59', body: { ttl: 59 }, fields: ['ttl'] },
     { what: 'with a ttl of 30 days and a second', body: { ttl: 2_592_001 }, fields: ['ttl'] },
-    { what: 'with a ttl of a text', body: { ttl: '3600' }, fields: ['ttl'] },
-    { what: 'with a ttl of a fraction', body: { ttl: 60.5 }, fields: ['ttl'] },
+    { what: 'with a string as ttl', body: { ttl: '3600' }, fields: ['ttl'] },
+    { what: 'with a fraction as ttl', body: { ttl: 60.5 }, fields: ['ttl'] },
     { what: 'with expiresAt in the past', body: { expiresAt: '2020-01-01T00:00:00Z' }, fields: ['expiresAt'] },
     { what: 'with expiresAt past 30 days', body: { expiresAt: '2120-01-01T00:00:00Z' }, fields: ['expiresAt'] },
-    { what: 'with expiresAt that is no time', body: { expiresAt: 'tomorrow' }, fields: ['expiresAt'] },
-    { what: 'with a template that is not there', body: { template: crypto.randomUUID() }, fields: ['template'] },
+    { what: 'with an expiresAt that is not a time', body: { expiresAt: 'tomorrow' }, fields: ['expiresAt'] },
+    { what: 'with an unknown template', body: { template: crypto.randomUUID() }, fields: ['template'] },
   ])('$what is 400', async ({ body, fields }) => {
     const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe('400 invalid_request')
@@ -113,7 +113,7 @@ describe('POST /v1/instances', () => {
 
   test.each([
     { what: 'an unknown region', body: { region: crypto.randomUUID() }, is: '422 unknown_region', field: 'region' },
-    { what: 'a region that is no id', body: { region: '42' }, is: '422 unknown_region', field: 'region' },
+    { what: 'a region that is not an id', body: { region: '42' }, is: '422 unknown_region', field: 'region' },
     { what: 'an unknown motor', body: { motor: 'oracle-23' }, is: '422 unsupported_motor', field: 'motor' },
     { what: 'an incomplete version of a motor', body: { motor: 'postgresql-15' }, is: '422 unsupported_motor', field: 'motor' },
     {

@@ -30,7 +30,7 @@ describe('a body', () => {
     { what: 'of broken JSON', is: '400 invalid_json', send: () => create(bytes('{"identifier":')) },
     { what: 'of a list', is: '400 invalid_request', send: () => create([]) },
     { what: 'of null', is: '400 invalid_request', send: () => create(null) },
-    { what: 'of a text', is: '400 invalid_request', send: () => create('identifier') },
+    { what: 'of a string', is: '400 invalid_request', send: () => create('identifier') },
     { what: 'of a thousand brackets', is: '400 invalid_json', send: () => create(bytes('['.repeat(60_000))) },
     { what: 'that is not UTF-8', is: '400 invalid_json', send: () => create(new Uint8Array([0x7b, 0xff, 0x7d])) },
     { what: 'that is missing', is: '400 invalid_json', send: () => create(undefined) },
@@ -107,7 +107,7 @@ describe('a body of an operation that needs none', () => {
     { 'Content-Type': 'application/json', 'Content-Length': '0' },
     { 'Transfer-Encoding': 'chunked' },
     { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' },
-  ])('may be empty, with %j', async (headers) => {
+  ])('may be empty with the headers %j', async (headers) => {
     const { id } = await acme.instance()
     expect(codeOf(await editor('POST', `/v1/instances/${id}/reset`, { headers }))).toBe('200 OK')
     expect(codeOf(await editor('DELETE', `/v1/instances/${id}`, { headers }))).toBe('200 OK')
@@ -184,13 +184,13 @@ describe('a path', () => {
     for (const { status, body } of answers) expect([status, body.msg]).toEqual([404, expect.stringContaining(says)])
   })
 
-  test('of an unknown namespace gives the same message as that of an existing one', async () => {
+  test('in an unknown namespace has the same message as in an existing one', async () => {
     const nothing = (organization: string) => deployment.call('GET', `/v1/organizations/${organization}/nothing`, { token: null })
     const [there, not] = [await nothing(acme.organization), await nothing(freshSlug())]
     expect(there.body.msg).toBe(not.body.msg)
   })
 
-  test.each(['%zz', '%E0%A4%A', '%'])('with %s in it is named as the invalid field', async (segment) => {
+  test.each(['%zz', '%E0%A4%A', '%'])('with %s is rejected with `path` as the invalid field', async (segment) => {
     const answer = await editor('GET', `/v1/instances/${segment}`)
     expect([codeOf(answer), answer.body.error.details]).toEqual([
       '400 invalid_request',
@@ -208,7 +208,7 @@ describe('a path', () => {
     { method: 'POST', path: '/v1/databases/create/metadata', on: 'dedicated', allow: 'GET, HEAD' },
     { method: 'DELETE', path: '/openapi.json', on: 'shared', allow: 'GET, HEAD' },
     { method: 'POST', path: '/healthz', on: 'shared', allow: 'GET, HEAD' },
-  ] as const)('$method $path is 405 and says $allow', async ({ method, path, on, allow }) => {
+  ] as const)('$method $path is 405 and allows $allow', async ({ method, path, on, allow }) => {
     const answer = await editor(method, path, { on })
     expect(codeOf(answer)).toBe('405 method_not_allowed')
     expect(answer.headers.allow).toBe(allow)

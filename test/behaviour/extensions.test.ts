@@ -66,7 +66,7 @@ test('PUT by identifier creates a database with extensions and adds missing ones
 })
 
 test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
-  '%s is not allowed: 422, with those that are',
+  '%s is 422, and the error names the allowed extensions',
   async (name) => {
     const { id } = await acme.instance()
     const answer = await install(id, name)
@@ -81,7 +81,7 @@ test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
 )
 
 test.each([{ name: 'CITEXT' }, { name: 'a"; DROP TABLE t' }, { name: '' }, { name: 7 }, {}, { name: 'citext', schema: 'x' }])(
-  '%j is 400',
+  'the invalid body %j is 400',
   async (body) => {
     const { id } = await acme.instance()
     expect(codeOf(await acme.as('editor')('POST', `/v1/instances/${id}/extensions`, { body }))).toBe('400 invalid_request')

@@ -18,7 +18,7 @@ async function untilLimited(send: () => Promise<Answer>): Promise<Answer> {
     const limited = answers.find(({ status }) => status === 429)
     if (limited) return limited
   }
-  throw new Error('1,200 calls were not too many')
+  throw new Error('the rate limit rejected none of 1,200 calls')
 }
 
 const COSTS = [

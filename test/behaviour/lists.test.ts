@@ -109,7 +109,7 @@ describe('every other list', () => {
     { plural: 'members', path: () => `${acme.path}/members` },
     { plural: 'apiTokens', path: () => `${acme.path}/api-tokens` },
     { plural: 'regions', path: () => '/v1/regions' },
-  ])('has pages: $plural', async ({ plural, path }) => {
+  ])('returns pages: $plural', async ({ plural, path }) => {
     const { body } = await expectSuccess(acme.as('admin')('GET', `${path()}?limit=1`))
     expect(Object.keys(body.data).sort()).toEqual(['nextCursor', plural].sort())
     expect((await acme.as('admin')('GET', `${path()}?limit=201`)).status).toBe(400)

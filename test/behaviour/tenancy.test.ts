@@ -163,14 +163,14 @@ describe('members', () => {
   })
 
   test.each(['system:masters', 'system:serviceaccount:a:b', 'mooring:platform-admins', 'x'.repeat(257), 'a\u0000b', 'a\nb'])(
-    'are not called %j',
+    'cannot have the subject %j',
     async (who) => {
       expect(codeOf(await acme.as('admin')('PUT', at(who), { body: { role: 'viewer' } }))).toBe('400 invalid_request')
     },
   )
 
   test.each([{ role: 'root' }, { role: 'platform-admin' }, {}, { role: 'viewer', until: 'x' }])(
-    'do not become %j',
+    'reject the body %j',
     async (body) => {
       expect(codeOf(await acme.as('admin')('PUT', at('corp:bob'), { body }))).toBe('400 invalid_request')
     },
@@ -225,7 +225,7 @@ describe('API tokens', () => {
     { what: 'in the past', days: -1, is: '400 invalid_request' },
     { what: 'past a year', days: 366, is: '400 invalid_request' },
     { what: 'within a year', days: 364, is: '201 OK' },
-  ])('that end $what are $is', async ({ days, is }) => {
+  ])('with an expiry time $what are $is', async ({ days, is }) => {
     const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString()
     const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer', expiresAt } })
     expect(codeOf(answer)).toBe(is)
@@ -236,7 +236,7 @@ describe('API tokens', () => {
     { body: { name: '', role: 'root' }, fields: ['name', 'role'] },
     { body: { name: 'x'.repeat(101), role: 'viewer' }, fields: ['name'] },
     { body: { name: 'x', role: 'viewer', scope: 'all' }, fields: ['scope'] },
-  ])('of $body are refused', async ({ body, fields }) => {
+  ])('with the invalid body $body are rejected', async ({ body, fields }) => {
     const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
   })

@@ -179,7 +179,7 @@ describe('the edge decides a login as explained', () => {
     if (reason !== undefined) expect(await client.exited).not.toBe(0)
     await vi.waitFor(async () => {
       const { connections } = (await call('GET', `/${tunnel.id}/connections?include=refused`)).body.data
-      const [{ type, reason: why }] = [connections[0] ?? expect.fail(`nothing is recorded: ${client.said()}`)]
+      const [{ type, reason: why }] = [connections[0] ?? expect.fail(`the journal has no connection: ${client.said()}`)]
       expect([type, why]).toEqual(reason === undefined ? ['connect', null] : ['refused', reason])
     }, SOON)
   })

@@ -119,7 +119,7 @@ test('a name has up to 63 characters of any alphabet, and is rejected with 64', 
   }
 })
 
-test.each([42, 0, -1, 9_999_999_999])('region %d is unknown', async (regionId) => {
+test.each([42, 0, -1, 9_999_999_999])('the unknown region %d is 422', async (regionId) => {
   const answer = await create({ name: 'a', regionId })
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unknown_region', ['regionId']])
 })
@@ -183,7 +183,7 @@ describe('PATCH', () => {
       body: { config: { target: 'db.internal:5432', forwardToOtherHosts: false, authMode: 'none' } },
       fields: ['config.authMode', 'config.target'],
     },
-  ])('refuses $body', async ({ body, fields }) => {
+  ])('rejects $body', async ({ body, fields }) => {
     const { id } = await makeTunnel()
     const answer = await call('PATCH', `/${id}`, { body })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
@@ -191,7 +191,7 @@ describe('PATCH', () => {
 })
 
 describe('temporary passwords', () => {
-  test('are rejected for a tunnel that accepts only keys, with the change that it needs', async () => {
+  test('are rejected for a tunnel that accepts only keys, and the error names the required change', async () => {
     const { id } = await acme.tunnel({ authMode: 'key' })
     const path = `${acme.path}/tunnels/${id}`
     const refused = await acme.as('editor')('POST', `${path}/passwords`)
@@ -255,7 +255,7 @@ test.each([
   ['cursor=abc&limit=1', 'cursor'],
   ['to=2020-01-01T00:00:00Z', 'to'],
   ['from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z', 'to'],
-])('the requests from now on cannot be asked for with %s', async (query, field) => {
+])('a stream of new requests cannot be combined with %s', async (query, field) => {
   const { id } = await makeTunnel()
   const answer = await call('GET', `/${id}/requests?follow=true&${query}`)
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])

@@ -158,7 +158,7 @@ describe('the policies limit the operator, whose RBAC covers all of its own name
 
   test.each([
     { does: 'bind a ClusterRole', to: ['--clusterrole', 'mooring-edge', '--serviceaccount', `${SYSTEM}:edge-x`] },
-    { does: 'bind another service account', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:somebody`] },
+    { does: 'bind another service account', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:unrelated`] },
   ])('it cannot $does in a RoleBinding of edges', async ({ to }) => {
     await expect(kubectl(['create', 'rolebinding', 'edge-x', ...to, ...as])).rejects.toThrow(/only the Roles of edges/)
   })

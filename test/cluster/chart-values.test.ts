@@ -30,12 +30,12 @@ describe('the chart rejects invalid values with the value and the rule', () => {
       says: "'/apiserver/service/type': value must be one of 'ClusterIP'",
     },
     {
-      does: 'a number in words',
+      does: 'a string for a number',
       values: { apiserver: { quotaInstances: 'many' } },
       says: "'/apiserver/quotaInstances': got string, want integer",
     },
     {
-      does: 'an engine that nobody knows',
+      does: 'an unknown engine',
       values: { regions: [region({ motors: [{ id: 'oracle-23' }] })] },
       says: "'/regions/0/motors/0/id': value must be one of 'mysql-5.7.38'",
     },
@@ -50,7 +50,7 @@ describe('the chart rejects invalid values with the value and the rule', () => {
       says: "'/oidc/issuers/0/url': 'http://x' does not match",
     },
     {
-      does: 'an issuer with a name of Mooring',
+      does: 'an issuer with a reserved name',
       values: { oidc: { issuers: [{ name: 'system', url: 'https://x' }] } },
       says: 'local, mooring and system are taken',
     },
@@ -65,12 +65,12 @@ describe('the chart rejects invalid values with the value and the rule', () => {
       says: 'apiserver.writeBurst must be at least apiserver.writeRate, which is 50',
     },
     {
-      does: 'a limit below what is set aside',
+      does: 'a memory limit below the request',
       values: { databases: { size: { memoryMiB: 4096 } } },
       says: 'databases.size.memoryLimitMiB must be at least',
     },
     {
-      does: 'a domain that is none',
+      does: 'an invalid domain',
       values: { edges: { domain: 'Tunnels!' } },
       says: "'/edges/domain': 'Tunnels!' does not match",
     },
@@ -80,7 +80,7 @@ describe('the chart rejects invalid values with the value and the rule', () => {
       says: 'edges.domain needs a region',
     },
     {
-      does: 'edges in a region that is not there',
+      does: 'edges in an unknown region',
       values: { edges: { domain: 't.example', region: 'mars' } },
       says: 'edges.region must be the name of one of regions, not mars',
     },

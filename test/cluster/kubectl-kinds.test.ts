@@ -156,7 +156,7 @@ describe('an invalid object is rejected with the field and the rule', () => {
       spec: { identifier: '-x' },
       says: /spec\.identifier: .*must be 1 to 63 letters/,
     },
-    { does: 'a region that is no UUID', spec: { region: 'here' }, says: /spec\.region: .*uuid/ },
+    { does: 'a region that is not a UUID', spec: { region: 'here' }, says: /spec\.region: .*uuid/ },
     {
       does: 'an unknown motor',
       spec: { motor: 'oracle-23' },

@@ -13,7 +13,7 @@ import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 import { mainProcess } from './node-processes.ts'
 import { openOwnOperator, type OwnOperator } from './own-operator.ts'
 
-/** Access to the API, of which one pod runs, so that this pod has the request. The operator runs on this machine, so that it can be killed at a step. */
+/** Access to the API, which has one pod, so that this pod has each request. The operator runs on this machine, where a test can kill it. */
 let bench: FaultBench
 let operator: OwnOperator
 let tunnels: TunnelBench

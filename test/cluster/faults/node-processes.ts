@@ -13,7 +13,7 @@ export async function mainProcess(containerId: string): Promise<number> {
     if (/^NSpid:.*\t1$/m.test(await textOf(pid, 'status'))) return pid
   }
   throw new Error(
-    `no process here is of the container ${id}: faults can be made only on a cluster whose nodes are on this machine`,
+    `no process of container ${id} runs on this machine: fault tests need a cluster whose nodes run on this machine`,
   )
 }
 
@@ -23,7 +23,7 @@ export async function daemon(state: string, program: string): Promise<number> {
     const [path = ''] = (await textOf(pid, 'cmdline')).split('\0')
     if (path.endsWith(`/${program}`) && (await textOf(pid, 'environ')).includes(state)) return pid
   }
-  throw new Error(`no ${program} of ${state} runs on this machine: it can be taken away only there`)
+  throw new Error(`no ${program} of ${state} runs on this machine: fault tests need a cluster on this machine`)
 }
 
 async function processes(): Promise<readonly number[]> {
