@@ -3,7 +3,7 @@ import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-/** The audit log: who did what, by the names of the API, and never a secret. */
+/** Entries of the audit log: callers, actions and resources by their names in the API, and no secrets. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-/** The entries that a query finds, newest first, once there are as many. */
+/** Waits until a query finds the expected number of entries. Returns them newest first. */
 async function entriesOf(query: string, count: number) {
   return vi.waitFor(
     async () => {
@@ -24,7 +24,7 @@ async function entriesOf(query: string, count: number) {
   )
 }
 
-test('a database: who made, changed, rotated, emptied and deleted it, and never a password', async () => {
+test('the audit log records creation, changes, rotation, reset and deletion of a database, and no password', async () => {
   const instance = await acme.instance({ identifier: 'orders' })
   const { id } = instance
   const editor = (method: string, path = '', body?: object) =>
@@ -58,7 +58,7 @@ test('a database: who made, changed, rotated, emptied and deleted it, and never 
   for (const secret of [instance.password, rotated.password]) expect(text).not.toContain(secret)
 })
 
-test('an API token: who made and revoked it, and neither the token nor its hash', async () => {
+test('the audit log records creation and revocation of an API token, and neither the token nor its hash', async () => {
   const body = { name: 'ci', role: 'viewer' }
   const { apiToken } = (await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body }))).body.data
   await expectSuccess(acme.as('admin')('DELETE', `${acme.path}/api-tokens/${apiToken.id}`))
@@ -78,7 +78,7 @@ test('an API token: who made and revoked it, and neither the token nor its hash'
   expect(text).not.toContain('sha256')
 })
 
-test('a tunnel: found by its id and by its hostname, which its entries have, also when it is gone', async () => {
+test('the audit log finds the entries of a tunnel by id and by hostname, also after its deletion', async () => {
   const { id, hostname } = await acme.tunnel({ httpsOnly: true })
   const path = `${acme.path}/tunnels/${id}`
   await expectSuccess(acme.as('editor')('PATCH', path, { body: { name: 'shop', config: { httpsOnly: false } } }))
@@ -101,7 +101,7 @@ test('a tunnel: found by its id and by its hostname, which its entries have, als
     expect((await entriesOf(query, 3)).entries).toMatchObject([{ action: 'delete', resource }, updated, created])
 })
 
-describe('values of headers, which may be secrets,', () => {
+describe('values of header modifications, which may be secrets,', () => {
   const SECRET = 'Bearer not-for-viewers'
   const config = (value: string) => ({ liveHeaderModifications: [{ name: 'Authorization', value, type: 'request' }] })
   let id: string
@@ -125,7 +125,7 @@ describe('values of headers, which may be secrets,', () => {
     expect(JSON.stringify(explained.body)).not.toContain(SECRET)
   })
 
-  test('are a digest in the audit log, which tells another value and nothing else', async () => {
+  test('are a digest in the audit log, which shows only that a value changed', async () => {
     const patch = (value: string) =>
       expectSuccess(acme.as('editor')('PATCH', `${acme.path}/tunnels/${id}`, { body: { config: config(value) } }))
     await patch(`${SECRET}-2`)
@@ -143,7 +143,7 @@ describe('values of headers, which may be secrets,', () => {
   })
 })
 
-test('a member: who gave, changed and took the role', async () => {
+test('the audit log records who granted, changed and removed the role of a member', async () => {
   const subject = `local:${freshSlug()}`
   const path = `${acme.path}/members/${encodeURIComponent(subject)}`
   const admin = acme.as('admin')
@@ -166,7 +166,7 @@ test('a member: who gave, changed and took the role', async () => {
   for (const { actor, via } of entries) expect([via, actor?.name]).toEqual(['rest', expect.stringContaining(':admin-')])
 })
 
-test('an organization and its namespaces: who made and deleted them, also when they are gone', async () => {
+test('the audit log records creation and deletion of an organization and its namespaces, and keeps both', async () => {
   const slug = freshSlug()
   const admin = deployment.admin()
   const post = (path: string, body: object) => expectSuccess(admin('POST', path, { body, headers: { 'Idempotency-Key': slug } }))
@@ -189,7 +189,7 @@ test('an organization and its namespaces: who made and deleted them, also when t
   for (const { actor } of entries) expect(actor?.name).toMatch(/^local:suite-/)
 })
 
-test('the entries of an organization are for platform admins', async () => {
+test('only platform admins read the entries of an organization', async () => {
   const path = `/v1/organizations/${acme.organization}/audit`
   expect(codeOf(await acme.as('admin')('GET', path))).toBe('403 forbidden')
   const other = await deployment.namespace()
@@ -197,7 +197,7 @@ test('the entries of an organization are for platform admins', async () => {
   expect((await deployment.call('GET', path)).status).toBe(200)
 })
 
-describe('a filter that can match nothing is 400, and says what can', () => {
+describe('a filter that can match nothing is 400, and the error names valid values', () => {
   test.each([
     { query: 'kind=tunnel', field: 'kind', allowed: 'Tunnel' },
     { query: 'kind=', field: 'kind', allowed: 'SharedInstance' },

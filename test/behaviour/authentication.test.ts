@@ -23,7 +23,7 @@ const good = () => tokens.claims({ subject: 'ada', namespace: acme.home, role: '
 const without = (claim: string) => Object.fromEntries(Object.entries(good()).filter(([name]) => name !== claim))
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** The issuer's public key, as anybody can get it. */
+/** Fetches the public key that the issuer publishes. */
 async function publicKey() {
   const { keys } = z
     .object({ keys: z.array(z.looseObject({ kid: z.string() })) })
@@ -36,7 +36,7 @@ async function hmac(payload: JWTPayload, secret: Uint8Array): Promise<string> {
   return new SignJWT(payload).setProtectedHeader({ alg: 'HS256', kid, typ: 'JWT' }).sign(createSecretKey(secret))
 }
 
-async function byStranger(alg: 'EdDSA' | 'ES256' | 'RS256'): Promise<string> {
+async function byUnknownKey(alg: 'EdDSA' | 'ES256' | 'RS256'): Promise<string> {
   const { privateKey } =
     alg === 'EdDSA'
       ? generateKeyPairSync('ed25519')
@@ -70,46 +70,46 @@ const FORGED: readonly { readonly what: string; readonly make: () => Promise<str
         Buffer.from(createPublicKey({ key: await publicKey(), format: 'jwk' }).export({ type: 'spki', format: 'pem' })),
       ),
   },
-  { what: 'by EdDSA of a stranger', make: () => byStranger('EdDSA') },
-  { what: 'by ES256 of a stranger', make: () => byStranger('ES256') },
-  { what: 'by RS256 of a stranger', make: () => byStranger('RS256') },
+  { what: 'signed with an unknown EdDSA key', make: () => byUnknownKey('EdDSA') },
+  { what: 'signed with an unknown ES256 key', make: () => byUnknownKey('ES256') },
+  { what: 'signed with an unknown RS256 key', make: () => byUnknownKey('RS256') },
   { what: 'of another issuer', make: () => tokens.sign({ ...good(), iss: 'https://issuer.example' }) },
   { what: 'of no issuer', make: () => tokens.sign(without('iss')) },
   { what: 'for another audience', make: () => tokens.sign({ ...good(), aud: 'kubernetes' }) },
   { what: 'for no audience', make: () => tokens.sign(without('aud')) },
-  { what: 'without an end', make: () => tokens.sign(without('exp')) },
+  { what: 'without an expiry time', make: () => tokens.sign(without('exp')) },
   { what: 'without a subject', make: () => tokens.sign(without('sub')) },
   { what: 'with an empty subject', make: () => tokens.sign({ ...good(), sub: '' }) },
   { what: 'that has expired', make: () => tokens.sign({ ...good(), exp: now() - 60 }) },
   { what: 'that is not valid yet', make: () => tokens.sign({ ...good(), nbf: now() + 600 }) },
   { what: 'of a system: user', make: () => tokens.sign({ ...good(), sub: 'system:admin' }) },
   { what: 'of a system: group', make: () => tokens.sign({ ...good(), groups: ['system:masters'] }) },
-  { what: 'with a role nobody knows', make: () => tokens.sign({ ...good(), mooring_role: 'root' }) },
-  { what: 'with a role nowhere', make: () => tokens.sign(without('mooring_namespace')) },
-  { what: 'with a home that is no namespace', make: () => tokens.sign({ ...good(), mooring_namespace: '../x' }) },
+  { what: 'with an unknown role', make: () => tokens.sign({ ...good(), mooring_role: 'root' }) },
+  { what: 'with a role but no namespace', make: () => tokens.sign(without('mooring_namespace')) },
+  { what: 'with an invalid home namespace', make: () => tokens.sign({ ...good(), mooring_namespace: '../x' }) },
   { what: 'that only looks like an API token', make: () => `moor_${'a'.repeat(46)}` },
   { what: 'of 9,000 characters', make: () => 'x'.repeat(9_000) },
 ]
 
 describe.each(LISTENERS)('the %s listener', (on) => {
-  test.each(FORGED)('refuses a token $what', async ({ make }) => {
+  test.each(FORGED)('rejects a token $what', async ({ make }) => {
     const answer = await deployment.call('GET', '/v1/me', { on, token: await make() })
     expect(codeOf(answer)).toBe('401 unauthenticated')
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
 
   test.each([
-    { what: 'none', headers: {} },
-    { what: 'a Basic one', headers: { Authorization: 'Basic YWRtaW46YWRtaW4=' } },
-    { what: 'an empty one', headers: { Authorization: 'Bearer ' } },
-    { what: 'no scheme', headers: { Authorization: 'secret' } },
-  ])('refuses a call with $what instead of a token', async ({ headers }) => {
+    { what: 'no Authorization header', headers: {} },
+    { what: 'Basic credentials', headers: { Authorization: 'Basic YWRtaW46YWRtaW4=' } },
+    { what: 'an empty token', headers: { Authorization: 'Bearer ' } },
+    { what: 'a header without a scheme', headers: { Authorization: 'secret' } },
+  ])('rejects a call with $what', async ({ headers }) => {
     const answer = await deployment.call('GET', '/v1/regions', { on, token: null, headers })
     expect(codeOf(answer)).toBe('401 unauthenticated')
     expect(answer.headers['www-authenticate']).toBe('Bearer')
   })
 
-  test('takes a good JWT: who it is for, with their groups', async () => {
+  test('accepts a valid JWT and returns its user and groups', async () => {
     const token = await tokens.mint({ subject: 'ada', groups: ['crew'], namespace: acme.home, role: 'editor' })
     const { status, body } = await deployment.call('GET', '/v1/me', { on, token })
     expect(status).toBe(200)
@@ -120,7 +120,7 @@ describe.each(LISTENERS)('the %s listener', (on) => {
     })
   })
 
-  test('takes an API token', async () => {
+  test('accepts an API token', async () => {
     const { apiToken } = (
       await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'ci', role: 'viewer' } }))
     ).body.data
@@ -129,14 +129,14 @@ describe.each(LISTENERS)('the %s listener', (on) => {
     expect(body.data.namespaces).toEqual([{ organization: acme.organization, namespace: acme.namespace, role: 'viewer' }])
   })
 
-  test('looks at the token before the rest of the request', async () => {
+  test('checks the token before the rest of the request', async () => {
     expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${acme.organization}`, { on, token: 'rubbish' }))).toBe(
       '401 unauthenticated',
     )
   })
 })
 
-test('an API token stops being good with its deletion, and one typo makes it bad', async () => {
+test('the API rejects a deleted API token and one with a changed character', async () => {
   const admin = acme.as('admin')
   const { apiToken } = (await expectSuccess(admin('POST', `${acme.path}/api-tokens`, { body: { name: 'short', role: 'admin' } })))
     .body.data
@@ -148,7 +148,7 @@ test('an API token stops being good with its deletion, and one typo makes it bad
   expect((await deployment.call('GET', '/v1/me', { token })).status).toBe(401)
 })
 
-test('a stream ends soon after the token that it was asked for with', { timeout: 60_000 }, async () => {
+test('a stream ends soon after the deletion of its token', { timeout: 60_000 }, async () => {
   const admin = acme.as('admin')
   const body = { name: 'stream', role: 'viewer' }
   const { apiToken } = (await expectSuccess(admin('POST', `${acme.path}/api-tokens`, { body }))).body.data
@@ -162,7 +162,7 @@ test('a stream ends soon after the token that it was asked for with', { timeout:
   await once(stream.resume(), 'end')
 })
 
-test('an API token is good in its own namespace alone', async () => {
+test('an API token is authorized only in its own namespace', async () => {
   const other = await deployment.namespace()
   const { token } = (
     await expectSuccess(acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'own', role: 'admin' } }))
@@ -174,7 +174,7 @@ test('an API token is good in its own namespace alone', async () => {
   )
 })
 
-test('an outsider is nobody anywhere, and still may see regions', async () => {
+test('a caller without any role sees regions and no namespace', async () => {
   const token = await tokens.mint({ subject: 'outsider' })
   expect((await deployment.call('GET', '/v1/me', { token })).body.data.namespaces).toEqual([])
   expect((await deployment.call('GET', '/v1/regions', { token })).status).toBe(200)

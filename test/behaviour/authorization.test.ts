@@ -17,7 +17,7 @@ afterAll(() => deployment[Symbol.asyncDispose]())
 
 interface Deed {
   readonly does: string
-  /** Weakest role that may. */
+  /** Weakest role that is authorized. */
   readonly needs: Role | 'platform-admin'
   readonly method: string
   readonly path: (at: { acme: Tenant; id: string }) => string
@@ -96,7 +96,7 @@ const cases = ROLES.flatMap((role) =>
   DEEDS.map((deed) => ({ ...deed, role, may: RANK.indexOf(role) >= RANK.indexOf(deed.needs) ? 'may' : 'may not' })),
 )
 
-test.each(cases)('a role of $role $may $does', async ({ role, may, needs, method, path, body }) => {
+test.each(cases)('a caller with role $role $may $does', async ({ role, may, needs, method, path, body }) => {
   const answer = await callers[role](method, path({ acme, id: instance.id }), { body: body?.() })
   if (may === 'may') expect([200, 201]).toContain(answer.status)
   else {
@@ -106,7 +106,7 @@ test.each(cases)('a role of $role $may $does', async ({ role, may, needs, method
 })
 
 describe('a viewer', () => {
-  test('sees no password, wherever an instance is shown', async () => {
+  test('sees no password in any answer with an instance', async () => {
     const one = (await callers.viewer('GET', `/v1/instances/${instance.id}`)).body
     const all = (await callers.viewer('GET', '/v1/instances')).body
     for (const body of [one, all])
@@ -119,12 +119,12 @@ describe('a viewer', () => {
   })
 })
 
-test('an editor deletes what another editor made', async () => {
+test('an editor deletes an instance of another editor', async () => {
   const { id } = await acme.instance()
   expect((await callers.editor('DELETE', `/v1/instances/${id}`)).status).toBe(200)
 })
 
-test('an admin of one namespace is nobody in another of the same organization', async () => {
+test('an admin of one namespace has no role in another namespace of the same organization', async () => {
   const slug = freshSlug()
   const path = `/v1/organizations/${acme.organization}/namespaces`
   await expectSuccess(deployment.call('POST', path, { body: { slug, name: 'Staging' } }))

@@ -4,7 +4,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-/** What a pipeline does: one database an identifier, however often it is asked for. */
+/** Databases by identifier, as pipelines use them: repeated calls give one database for each identifier. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -21,7 +21,7 @@ const listed = async (identifier: string) =>
   (await expectSuccess(acme.as('viewer')('GET', `/v1/instances?identifier=${encodeURIComponent(identifier)}`))).body.data
     .instances
 
-test('PUT makes a database that works, then gives the same one; DELETE takes it away, however often', async () => {
+test('PUT creates a working database and then returns the same one; DELETE removes it and may be repeated', async () => {
   const first = await put('pr-1', { ttl: 3600 })
   expect(first.status).toBe(201)
   const { instance } = first.body.data
@@ -35,7 +35,7 @@ test('PUT makes a database that works, then gives the same one; DELETE takes it 
   expect([next.status, next.body.data.instance.id === instance.id]).toEqual([201, false])
 })
 
-test('twenty PUTs at once make exactly one database', async () => {
+test('twenty concurrent PUTs create exactly one database', async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => put('crowd', { ttl: 3600 })))
   expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array.from({ length: 19 }, () => 200), 201])
   const instances = answers.map((answer) => answer.body.data.instance)
@@ -44,7 +44,7 @@ test('twenty PUTs at once make exactly one database', async () => {
   for (const { expiresAt } of instances) expect(expiresAt).not.toBeNull()
 })
 
-test('PUT finds what POST made; with two of the identifier PUT and DELETE are 409', async () => {
+test('PUT returns the database that POST created; PUT and DELETE are 409 when two have the identifier', async () => {
   const made = await acme.instance({ identifier: 'by-post' })
   expect((await put('by-post')).body.data.instance.id).toBe(made.id)
   await acme.instance({ identifier: 'by-post' })
@@ -54,7 +54,7 @@ test('PUT finds what POST made; with two of the identifier PUT and DELETE are 40
   expect(await listed('by-post')).toHaveLength(2)
 })
 
-test('PUTs and POSTs at once: the PUTs share one database', async () => {
+test('concurrent PUTs share one database, also beside concurrent POSTs', async () => {
   const [puts] = await Promise.all([
     Promise.all(Array.from({ length: 6 }, () => put('race'))),
     acme.instance({ identifier: 'other-race' }),
@@ -63,7 +63,7 @@ test('PUTs and POSTs at once: the PUTs share one database', async () => {
   expect(new Set(puts.map((answer) => answer.body.data.instance.id)).size).toBe(1)
 })
 
-test('DELETE and PUT at once end with one database, or none', async () => {
+test('concurrent DELETE and PUT leave one database or none', async () => {
   await put('churn')
   const answers = await Promise.all([remove('churn'), put('churn'), remove('churn'), put('churn')])
   for (const answer of answers) expect(['200 OK', '201 OK', '409 conflict']).toContain(codeOf(answer))
@@ -80,19 +80,16 @@ describe('an identifier in the path is percent-encoded:', () => {
     expect(codeOf(await remove(identifier))).toBe('200 OK')
   })
 
-  test.each(['100%', '', ' a', 'Jörg', `x'; --`, 'x'.repeat(64)])(
-    '%j is refused, as nowhere else it could be one',
-    async (identifier) => {
-      for (const answer of [await put(identifier), await remove(identifier)]) {
-        if (identifier === '') expect(codeOf(answer)).toBe('404 not_found')
-        else expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['identifier']])
-      }
-    },
-  )
+  test.each(['100%', '', ' a', 'Jörg', `x'; --`, 'x'.repeat(64)])('an invalid identifier is rejected: %j', async (identifier) => {
+    for (const answer of [await put(identifier), await remove(identifier)]) {
+      if (identifier === '') expect(codeOf(answer)).toBe('404 not_found')
+      else expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['identifier']])
+    }
+  })
 })
 
-describe('the time of a database', () => {
-  test('starts again with ttl, and stays without', async () => {
+describe('the expiry time of a database', () => {
+  test('is renewed by PUT with ttl and kept by PUT without ttl', async () => {
     const first = (await put('timed', { ttl: 60 })).body.data.instance
     const untouched = (await put('timed')).body.data.instance
     expect(untouched.expiresAt).toBe(first.expiresAt)
@@ -101,7 +98,7 @@ describe('the time of a database', () => {
     expect(Date.parse(again.expiresAt ?? '') - before).toBeGreaterThanOrEqual(7_200_000)
   })
 
-  test('is set by PATCH with ttl, from now on, and not by ttl and expiresAt together', async () => {
+  test('is set by PATCH with ttl, counted from now, and ttl with expiresAt is rejected', async () => {
     const { id } = await acme.instance({ ttl: 60 })
     const patch = (change: object) => acme.as('editor')('PATCH', `/v1/instances/${id}`, { body: change })
     const before = Date.now()
@@ -122,18 +119,18 @@ test.each([
   { what: 'with an unknown motor', more: { motor: 'oracle-23' }, is: '422 unsupported_motor', fields: ['motor'] },
   { what: 'with an unknown region', more: { region: '42' }, is: '422 unknown_region', fields: ['region'] },
   {
-    what: 'with a template that is not there',
+    what: 'with an unknown template',
     more: { template: crypto.randomUUID() },
     is: '400 invalid_request',
     fields: ['template'],
   },
-])('PUT $what is $is, and makes nothing', async ({ more, is, fields }) => {
+])('PUT $what is $is and creates nothing', async ({ more, is, fields }) => {
   const answer = await put('refused', more)
   expect([codeOf(answer), fieldsOf(answer)]).toEqual([is, fields])
   expect(await listed('refused')).toEqual([])
 })
 
-test('a viewer may neither PUT nor DELETE, and the refusal names the role that may', async () => {
+test('a viewer may neither PUT nor DELETE, and the error names the required role', async () => {
   await put('guarded')
   const viewer = acme.as('viewer')
   for (const answer of [await viewer('PUT', pathOf('guarded'), { body: body() }), await viewer('DELETE', pathOf('guarded'))]) {
@@ -150,32 +147,32 @@ describe('credentials', () => {
     made = await acme.instance({ identifier: 'secret' })
   })
 
-  test.each(['editor', 'admin'] as const)('are given to an %s who asks for them', async (role) => {
+  test.each(['editor', 'admin'] as const)('are returned to an %s on request', async (role) => {
     const { body: answer } = await expectSuccess(read(role, '?include=credentials'))
     expect(answer.data.instance).toEqual(made)
     expect(await query(answer.data.instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('are not given without being asked for', async () => {
+  test('are not returned unless requested', async () => {
     const { instance } = (await expectSuccess(read('admin', ''))).body.data
     expect([instance.password, instance.uri, instance.tls.ca]).toEqual([null, null, null])
   })
 
-  test('are not given to a viewer, and the refusal names the role that reads them', async () => {
+  test('are not returned to a viewer, and the error names the required role', async () => {
     const answer = await read('viewer', '?include=credentials')
     expect(codeOf(answer)).toBe('403 forbidden')
     expect(answer.body.msg).toMatch(/^reading credentials needs the role editor; you are viewer: ask an admin of /)
     expect(JSON.stringify(answer.body)).not.toContain(made.password)
   })
 
-  test('are not given by lists, nor to another tenant', async () => {
+  test('are not returned by lists or to another tenant', async () => {
     expect(fieldsOf(await acme.as('editor')('GET', '/v1/instances?include=credentials'))).toEqual(['include'])
     expect(fieldsOf(await read('editor', '?include=password'))).toEqual(['include'])
     const other = await deployment.namespace()
     expect(codeOf(await other.as('admin')('GET', `/v1/instances/${made.id}?include=credentials`))).toBe('404 not_found')
   })
 
-  test('are in the audit log with who read them, by GET and by PUT, and not what they are', async () => {
+  test('are recorded in the audit log with each reader, by GET and by PUT, and without their values', async () => {
     await expectSuccess(put('secret'))
     await vi.waitFor(
       async () => {

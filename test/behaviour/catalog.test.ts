@@ -54,7 +54,7 @@ const get = async (path: string, on: 'shared' | 'dedicated') =>
   (await expectSuccess(deployment.call('GET', path, { on }))).body.data
 
 describe('GET /v1/regions', () => {
-  test.each(['shared', 'dedicated'] as const)('lists on the %s listener each region and what it runs', async (on) => {
+  test.each(['shared', 'dedicated'] as const)('lists each region and its engines on the %s listener', async (on) => {
     const { regions } = z.strictObject({ regions: z.array(Region), nextCursor: z.null() }).parse(await get('/v1/regions', on))
     const { region, motor } = deployment.installation
     expect(regions.find(({ id }) => id === region.id)).toMatchObject({
@@ -65,7 +65,7 @@ describe('GET /v1/regions', () => {
 })
 
 describe('GET /v1/engines', () => {
-  test('lists the engines that some region runs', async () => {
+  test('lists the engines that at least one region runs', async () => {
     const { engines } = z
       .strictObject({ engines: z.array(Engine), nextCursor: z.null() })
       .parse(await get('/v1/engines', 'dedicated'))
@@ -75,7 +75,7 @@ describe('GET /v1/engines', () => {
     for (const { id, family, version } of engines) expect(id).toBe(`${family}-${version}`)
   })
 
-  test('has each of them once, page by page, in one order', async () => {
+  test('lists each engine once across pages, in a stable order', async () => {
     const Page = z.strictObject({ engines: z.array(Engine), nextCursor: z.string().nullable() })
     const found: unknown[] = []
     for (let cursor: string | null = ''; cursor !== null;) {
@@ -92,7 +92,7 @@ describe('GET /v1/engines', () => {
 })
 
 describe('GET /v1/databases/create/metadata', () => {
-  test('has all that a form for a database needs', async () => {
+  test('returns everything that a form for a new database needs', async () => {
     const { metadata } = z.strictObject({ metadata: Metadata }).parse(await get('/v1/databases/create/metadata', 'dedicated'))
     expect(metadata.engines).toEqual(((await get('/v1/engines', 'dedicated')) as unknown as { engines: unknown }).engines)
     expect(metadata.regions).toEqual((await get('/v1/regions', 'dedicated')).regions)

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-// The jobs of docs/ci.md, as a runner executes them: each step by a shell that ends at the first failure.
+// The jobs of docs/ci.md as a CI runner executes them: each step in a shell that ends at the first failure.
 
 const run = promisify(execFile)
 const DOCUMENT = new URL('../../docs/ci.md', import.meta.url)
@@ -25,7 +25,7 @@ const GitHub = z.object({ jobs: z.record(z.string(), z.object({ steps: z.array(z
 const Script = z.object({ script: z.array(z.string()) })
 const GitLab = z.object({ test: Script, delete: Script })
 
-/** The YAML of a section. */
+/** Returns the parsed YAML of a section. */
 async function yamlOf(section: string): Promise<unknown> {
   const part = (await readFile(DOCUMENT, 'utf8')).split(/^## /m).find((text) => text.startsWith(`${section}\n`)) ?? ''
   return parse(/```yaml\n([\s\S]*?)```/.exec(part)?.[1] ?? '')
@@ -40,7 +40,7 @@ const gitLab = async (): Promise<Jobs> => {
   const { test, delete: last } = GitLab.parse(await yamlOf('GitLab'))
   return { test: [test.script.join('\n')], delete: [last.script.join('\n')] }
 }
-/** Scripts of each job; what one exports by GITHUB_ENV the next one has. */
+/** Returns the scripts of each job. Variables that a step writes to GITHUB_ENV are set in later steps. */
 type Jobs = Readonly<Record<'test' | 'delete', readonly string[]>>
 
 async function runJob(scripts: readonly string[], identifier: string): Promise<string> {
@@ -83,7 +83,7 @@ test.each([
   await runJob(scripts.delete, identifier)
 })
 
-test('the token of the document is made by an admin, and is one for pipelines', async () => {
+test('an admin creates the API token for pipelines with the documented command', async () => {
   const part = (await readFile(DOCUMENT, 'utf8')).split(/^## /m).find((text) => text.startsWith('What the jobs need')) ?? ''
   const script = (/```sh\n([\s\S]*?)```/.exec(part)?.[1] ?? '')
     .replace('organization=acme', `organization=${acme.organization}`)

@@ -19,7 +19,7 @@ const PEM = /^-----BEGIN CERTIFICATE-----\n[\s\S]+-----END CERTIFICATE-----\n$/
 const text = expect.stringMatching(/./) as string
 
 describe('POST /v1/instances', () => {
-  test('answers with a database that works, and every field of it', async () => {
+  test('returns a working database with every documented field', async () => {
     const { status, body } = await post(deployment.instanceBody())
     expect(status).toBe(201)
     const { instance } = body.data
@@ -39,7 +39,7 @@ describe('POST /v1/instances', () => {
     ])
   })
 
-  test('gives a uri that says the same as the fields', async () => {
+  test('returns a uri that agrees with the other fields', async () => {
     const { uri, host, port, user, password, name } = await acme.instance()
     const url = new URL(uri)
     expect([url.hostname, Number(url.port), url.username, url.password, url.pathname]).toEqual([
@@ -57,13 +57,13 @@ describe('POST /v1/instances', () => {
     { identifier: '7-up', stem: 'd7up' },
     { identifier: 'Feature/Payment_Provider-2', stem: 'featurepayme' },
     { identifier: `x${'+'.repeat(62)}`, stem: 'x' },
-  ])('names database and user of $identifier', async ({ identifier, stem }) => {
+  ])('derives the names of database and user from $identifier', async ({ identifier, stem }) => {
     const { name, user } = await acme.instance({ identifier })
     expect(name).toMatch(new RegExp(`^${stem}[a-z2-7]{10}$`))
     expect(user).toBe(name)
   })
 
-  test('makes another database each time, with the same identifier too', async () => {
+  test('creates a new database each time, also for a repeated identifier', async () => {
     const [one, other] = [await acme.instance(), await acme.instance()]
     expect(one.id).not.toBe(other.id)
     expect(one.name).not.toBe(other.name)
@@ -74,16 +74,16 @@ describe('POST /v1/instances', () => {
     { what: 'without an identifier', body: { identifier: undefined }, fields: ['identifier'] },
     { what: 'without a motor', body: { motor: undefined }, fields: ['motor'] },
     { what: 'without a region', body: { region: undefined }, fields: ['region'] },
-    { what: 'with a field nobody knows', body: { engine: 'x' }, fields: ['engine'] },
+    { what: 'with an unknown field', body: { engine: 'x' }, fields: ['engine'] },
     { what: 'with ttl and expiresAt', body: { ttl: 60, expiresAt: '2030-01-01T00:00:00Z' }, fields: ['expiresAt'] },
     { what: 'with a ttl of 59', body: { ttl: 59 }, fields: ['ttl'] },
     { what: 'with a ttl of 30 days and a second', body: { ttl: 2_592_001 }, fields: ['ttl'] },
-    { what: 'with a ttl of a text', body: { ttl: '3600' }, fields: ['ttl'] },
-    { what: 'with a ttl of a fraction', body: { ttl: 60.5 }, fields: ['ttl'] },
+    { what: 'with a string as ttl', body: { ttl: '3600' }, fields: ['ttl'] },
+    { what: 'with a fraction as ttl', body: { ttl: 60.5 }, fields: ['ttl'] },
     { what: 'with expiresAt in the past', body: { expiresAt: '2020-01-01T00:00:00Z' }, fields: ['expiresAt'] },
     { what: 'with expiresAt past 30 days', body: { expiresAt: '2120-01-01T00:00:00Z' }, fields: ['expiresAt'] },
-    { what: 'with expiresAt that is no time', body: { expiresAt: 'tomorrow' }, fields: ['expiresAt'] },
-    { what: 'with a template that is not there', body: { template: crypto.randomUUID() }, fields: ['template'] },
+    { what: 'with an expiresAt that is not a time', body: { expiresAt: 'tomorrow' }, fields: ['expiresAt'] },
+    { what: 'with an unknown template', body: { template: crypto.randomUUID() }, fields: ['template'] },
   ])('$what is 400', async ({ body, fields }) => {
     const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe('400 invalid_request')
@@ -113,10 +113,15 @@ describe('POST /v1/instances', () => {
 
   test.each([
     { what: 'an unknown region', body: { region: crypto.randomUUID() }, is: '422 unknown_region', field: 'region' },
-    { what: 'a region that is no id', body: { region: '42' }, is: '422 unknown_region', field: 'region' },
-    { what: 'a motor of another world', body: { motor: 'oracle-23' }, is: '422 unsupported_motor', field: 'motor' },
-    { what: 'a version of no motor', body: { motor: 'postgresql-15' }, is: '422 unsupported_motor', field: 'motor' },
-    { what: 'a motor not run here', body: { motor: 'mongodb-5.0.9' }, is: '422 unsupported_motor', field: 'motor' },
+    { what: 'a region that is not an id', body: { region: '42' }, is: '422 unknown_region', field: 'region' },
+    { what: 'an unknown motor', body: { motor: 'oracle-23' }, is: '422 unsupported_motor', field: 'motor' },
+    { what: 'an incomplete version of a motor', body: { motor: 'postgresql-15' }, is: '422 unsupported_motor', field: 'motor' },
+    {
+      what: 'a motor that the region does not run',
+      body: { motor: 'mongodb-5.0.9' },
+      is: '422 unsupported_motor',
+      field: 'motor',
+    },
   ])('$what is $is, with the reason', async ({ body, is, field }) => {
     const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe(is)
@@ -124,7 +129,7 @@ describe('POST /v1/instances', () => {
     expect(answer.body.msg).toContain(Object.values(body)[0])
   })
 
-  test('leaves nothing of a refused request', async () => {
+  test('creates nothing for a rejected request', async () => {
     const identifier = 'never-made'
     await post(deployment.instanceBody({ identifier, motor: 'oracle-23' }))
     await post(deployment.instanceBody({ identifier, template: crypto.randomUUID() }))
@@ -132,7 +137,7 @@ describe('POST /v1/instances', () => {
     expect(list.body.data.instances).toEqual([])
   })
 
-  test('takes a ttl, and answers with the time it means', async () => {
+  test('accepts a ttl and returns the resulting expiry time', async () => {
     const before = Date.now()
     const { expiresAt } = await acme.instance({ ttl: 3_600 })
     expect(expiresAt).toMatch(MILLISECONDS)
@@ -141,13 +146,13 @@ describe('POST /v1/instances', () => {
     expect(life).toBeLessThanOrEqual(3_600_000 + Date.now() - before)
   })
 
-  test('takes expiresAt in any zone, and answers in UTC', async () => {
+  test('accepts expiresAt in any time zone and returns it in UTC', async () => {
     const at = ahead(7_200)
     const zoned = `${new Date(Date.parse(at) + 3_600_000).toISOString().slice(0, -1)}+01:00`
     expect((await acme.instance({ expiresAt: zoned })).expiresAt).toBe(at)
   })
 
-  test('copies a template, and the copy is its own', async () => {
+  test('copies a template into an independent database', async () => {
     const source = await acme.instance({ identifier: 'seed' })
     await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
     const copy = await acme.instance({ identifier: 'copy', template: source.id })
@@ -157,7 +162,7 @@ describe('POST /v1/instances', () => {
   })
 })
 
-test('a database on loopback takes logins without TLS, any other none; both take them with the CA of the answer', async () => {
+test('a database accepts logins without TLS only on loopback, and TLS logins verified by the returned CA everywhere', async () => {
   const instance = await acme.instance()
   const withTls = { ...instance, tls: { ...instance.tls, required: true } }
   expect(await query(withTls, 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')).toEqual([{ ssl: true }])

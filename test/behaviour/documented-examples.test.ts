@@ -4,7 +4,7 @@ import { codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-/** What a reader of the document pastes works as it stands. */
+/** Checks that the examples of the OpenAPI document work unchanged. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -49,7 +49,7 @@ function bodiesOf({ requestBody }: z.output<typeof Operation>): readonly unknown
 
 const isOfPlatform = (path: string): boolean => /^\/v1\/organizations(\/\{organization\}\/namespaces)?$/.test(path)
 
-test('every operation with a body has an example of it', () => {
+test('every operation with a body documents an example body', () => {
   const without = operations().filter(
     ({ operation }) => operation.requestBody && bodiesOf(operation).some((body) => body === undefined),
   )
@@ -57,7 +57,7 @@ test('every operation with a body has an example of it', () => {
   expect(operations().filter(({ operation }) => operation.requestBody).length).toBeGreaterThan(8)
 })
 
-test('every example body is taken by a running Mooring', async () => {
+test('a running Mooring accepts every example body', async () => {
   for (const { path, method, operation } of operations()) {
     const examples = Object.fromEntries(operation.parameters.map(({ name = '', example = '' }) => [name, example]))
     const at = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(places[name] ?? examples[name] ?? ''))
@@ -77,7 +77,7 @@ test('every example body is taken by a running Mooring', async () => {
   }
 })
 
-test('a field that is missing is said to be required', async () => {
+test('the rejection of a missing field says that the field is required', async () => {
   for (const { path, method, operation } of operations()) {
     if (!operation.requestBody || method === 'patch') continue
     const examples = Object.fromEntries(operation.parameters.map(({ name = '', example = '' }) => [name, example]))
@@ -93,8 +93,8 @@ test('a field that is missing is said to be required', async () => {
   }
 })
 
-describe('the groups at /docs', () => {
-  test('are what the calls are about, and each is described', () => {
+describe('the groups of operations at /docs', () => {
+  test('are named after the resources, and each has a description', () => {
     const { tags } = z.looseObject({ tags: z.array(z.object({ name: z.string(), description: z.string() })) }).parse(document)
     expect(tags.map(({ name }) => name)).toEqual(
       expect.arrayContaining([
@@ -111,13 +111,13 @@ describe('the groups at /docs', () => {
     for (const { name, description } of tags) expect([name, description.length > 30]).toEqual([name, true])
   })
 
-  test('have an introduction that names the first calls', () => {
+  test('follow an introduction that names the first calls', () => {
     const { info } = z.looseObject({ info: z.looseObject({ description: z.string() }) }).parse(document)
     for (const call of ['GET /v1/me', 'GET /v1/regions', 'POST /v1/instances']) expect(info.description).toContain(call)
   })
 })
 
-test('the region of the examples is one that is there', async () => {
+test('the region of the examples exists', async () => {
   const { regions } = (await expectSuccess(deployment.call('GET', '/v1/regions'))).body.data
   const { CreateInstance } = document.components.schemas
   const [example] = z.array(z.looseObject({ region: z.string(), motor: z.string() })).parse(CreateInstance?.examples)

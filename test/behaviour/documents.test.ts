@@ -24,7 +24,7 @@ const Operation = z.looseObject({
   parameters: z.array(Parameter).optional(),
   responses: z.record(z.string().regex(/^[1-5]\d\d$/), z.looseObject({})),
 })
-/** What OpenAPI 3.1 requires of a document, as far as ours goes. */
+/** Part of OpenAPI 3.1's requirements that applies to our documents. */
 const Document = z.looseObject({
   openapi: z.string().regex(/^3\.1\.\d+$/),
   info: z.looseObject({ title: z.string(), version: z.string(), license: z.looseObject({ name: z.string() }) }),
@@ -37,7 +37,7 @@ const Document = z.looseObject({
 const documentOf = async (on: (typeof LISTENERS)[number]) =>
   JSON.parse((await deployment.page('/openapi.json', { on })).text) as unknown
 
-/** Every `$ref` anywhere in `value`. */
+/** Returns every `$ref` anywhere in `value`. */
 function refsOf(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, field]) => (key === '$ref' && typeof field === 'string' ? [field] : refsOf(field)))
@@ -52,7 +52,7 @@ function at(document: unknown, ref: string): unknown {
 }
 
 describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
-  test('is a document of OpenAPI 3.1', async () => {
+  test('is a valid OpenAPI 3.1 document', async () => {
     const { headers } = await deployment.page('/openapi.json', { on })
     expect(headers['content-type']).toMatch(/^application\/json/)
     const document = Document.parse(await documentOf(on))
@@ -65,12 +65,12 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     for (const requirement of document.security) expect(schemes).toEqual(expect.arrayContaining(Object.keys(requirement)))
   })
 
-  test('refers to nothing that is not in it', async () => {
+  test('resolves every reference within itself', async () => {
     const document = await documentOf(on)
     for (const ref of new Set(refsOf(document))) expect(at(document, ref), ref).toBeDefined()
   })
 
-  test('takes If-Match with each change of one resource', async () => {
+  test('documents If-Match for each change of one resource', async () => {
     const { paths } = Document.parse(await documentOf(on))
     const changes = Object.values(paths).flatMap((path) =>
       Object.entries(path).flatMap(([method, operation]) => (/^(put|patch|delete)$/.test(method) ? [operation] : [])),
@@ -93,7 +93,7 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     }
   })
 
-  test('has every call of the surface, and only calls that are there', async () => {
+  test('has every operation of the API, and no other', async () => {
     const { paths } = Document.parse(await documentOf(on))
     const calls = Object.entries(paths).flatMap(([path, of]) =>
       Object.keys(of).map((method) => `${method.toUpperCase()} ${path}`),
@@ -122,7 +122,7 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     }
   })
 
-  test('is shown at /docs, by files of our own', async () => {
+  test('is shown at /docs, which loads files only from Mooring', async () => {
     const page = await deployment.page('/docs', { on })
     expect(page.headers['content-type']).toMatch(/^text\/html/)
     const loaded = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path)
@@ -131,13 +131,13 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
     expect(page.headers['content-security-policy']).toContain(`script-src 'self'`)
   })
 
-  test.each(['/healthz', '/readyz'])('is beside %s, which needs no token', async (path) => {
+  test.each(['/healthz', '/readyz'])('is served beside %s, which needs no token', async (path) => {
     const { status, headers } = await deployment.page(path, { on })
     expect(status).toBe(200)
     expect(headers['content-type']).toMatch(/^application\/json/)
   })
 
-  test('is beside the documents of the issuer, which lead to its public keys alone', async () => {
+  test('is served beside the discovery documents of the issuer, which publish only its public keys', async () => {
     const { issuer } = deployment.installation.issuer
     const discovery = z
       .looseObject({ issuer: z.string(), jwks_uri: z.url() })

@@ -16,8 +16,8 @@ afterAll(() => deployment[Symbol.asyncDispose]())
 
 const LIMIT = 65_536
 const bytes = (text: string) => new TextEncoder().encode(text)
-/** A wish of exactly so many bytes. */
-const wishOf = (length: number): Uint8Array => {
+/** Returns a valid body of exactly `length` bytes. */
+const bodyOf = (length: number): Uint8Array => {
   const text = JSON.stringify(deployment.instanceBody())
   return bytes(text + ' '.repeat(length - text.length))
 }
@@ -30,42 +30,42 @@ describe('a body', () => {
     { what: 'of broken JSON', is: '400 invalid_json', send: () => create(bytes('{"identifier":')) },
     { what: 'of a list', is: '400 invalid_request', send: () => create([]) },
     { what: 'of null', is: '400 invalid_request', send: () => create(null) },
-    { what: 'of a text', is: '400 invalid_request', send: () => create('identifier') },
+    { what: 'of a string', is: '400 invalid_request', send: () => create('identifier') },
     { what: 'of a thousand brackets', is: '400 invalid_json', send: () => create(bytes('['.repeat(60_000))) },
     { what: 'that is not UTF-8', is: '400 invalid_json', send: () => create(new Uint8Array([0x7b, 0xff, 0x7d])) },
-    { what: 'that is not there', is: '400 invalid_json', send: () => create(undefined) },
-    { what: 'of 64 KiB and a byte', is: '413 too_large', send: () => create(wishOf(LIMIT + 1)) },
-    { what: 'of many MiB', is: '413 too_large', send: () => create(wishOf(5_000_000)) },
+    { what: 'that is missing', is: '400 invalid_json', send: () => create(undefined) },
+    { what: 'of 64 KiB and a byte', is: '413 too_large', send: () => create(bodyOf(LIMIT + 1)) },
+    { what: 'of many MiB', is: '413 too_large', send: () => create(bodyOf(5_000_000)) },
     { what: 'of text/plain', is: '415 unsupported_media_type', send: () => typed('text/plain') },
     { what: 'of a form', is: '415 unsupported_media_type', send: () => typed('application/x-www-form-urlencoded', 'a=b') },
     { what: 'without a type', is: '415 unsupported_media_type', send: () => typed('') },
     { what: 'of another charset', is: '415 unsupported_media_type', send: () => typed('application/json; charset=utf-16') },
     { what: 'of a merge patch', is: '415 unsupported_media_type', send: () => typed('application/merge-patch+json') },
     {
-      what: 'that is packed',
+      what: 'that is compressed',
       is: '415 unsupported_media_type',
       send: () => create(bytes('{}'), { 'Content-Encoding': 'gzip' }),
     },
-    { what: 'of exactly 64 KiB', is: '201 OK', send: () => create(wishOf(LIMIT)) },
+    { what: 'of exactly 64 KiB', is: '201 OK', send: () => create(bodyOf(LIMIT)) },
     { what: 'with a charset of utf-8', is: '201 OK', send: () => typed('application/json; charset=UTF-8') },
   ])('$what is $is', async ({ is, send }) => {
     expect(codeOf(await send())).toBe(is)
   })
 
-  test('with unknown and mistyped fields has each of them named, in one answer', async () => {
+  test('with unknown and mistyped fields is rejected with the names of all of them', async () => {
     const answer = await create({ identifier: 7, motor: ['x'], colour: 'red', ttl: 'long', 'drop table': 1 })
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['["drop table"]', 'colour', 'identifier', 'motor', 'region', 'ttl'])
     for (const { message } of answer.body.error.details) expect(message).toMatch(/\w/)
   })
 
-  test('with a field of JavaScript itself has it named', async () => {
+  test('with the field __proto__ is rejected with its name', async () => {
     const answer = await create(bytes(`{"__proto__":{"admin":true},${JSON.stringify(deployment.instanceBody()).slice(1)}`))
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['__proto__'])
   })
 
-  test('is never quoted by the refusal', async () => {
+  test('is never quoted by the error', async () => {
     const secret = 'password-that-must-not-come-back'
     for (const body of [
       bytes(`{"identifier":"${secret}`),
@@ -77,7 +77,7 @@ describe('a body', () => {
   })
 })
 
-describe('a body where none belongs', () => {
+describe('a body of an operation that needs none', () => {
   const none = crypto.randomUUID()
   test.each([
     ['DELETE', () => `/v1/instances/${none}`],
@@ -86,9 +86,9 @@ describe('a body where none belongs', () => {
     ['DELETE', () => `${acme.path}/tunnels/${none}/passwords/${none}`],
     ['DELETE', () => `${acme.path}/api-tokens/${none}`],
     ['DELETE', () => `${acme.path}/members/local:nobody`],
-  ] as const)('of %s is held to the rules of every other body', async (method, path) => {
+  ] as const)('follows the rules of every other body: %s', async (method, path) => {
     const admin = acme.as('admin')
-    // Node says no length of a DELETE's body by itself.
+    // Node sets no Content-Length for the body of a DELETE by itself.
     const send = (body: Uint8Array, headers = {}) =>
       admin(method, path(), { body, headers: { 'Content-Length': String(body.length), ...headers } })
     const unknown = await send(bytes('{"keepBackups":true,"drop table":1}'))
@@ -96,7 +96,7 @@ describe('a body where none belongs', () => {
     expect(codeOf(await send(bytes('{"a":')))).toBe('400 invalid_json')
     expect(codeOf(await send(bytes('[]')))).toBe('400 invalid_request')
     expect(codeOf(await send(bytes('x'), { 'Content-Type': 'text/plain' }))).toBe('415 unsupported_media_type')
-    expect(codeOf(await send(wishOf(LIMIT + 1)))).toBe('413 too_large')
+    expect(codeOf(await send(bodyOf(LIMIT + 1)))).toBe('413 too_large')
   })
 
   test.each<Readonly<Record<string, string>>>([
@@ -107,7 +107,7 @@ describe('a body where none belongs', () => {
     { 'Content-Type': 'application/json', 'Content-Length': '0' },
     { 'Transfer-Encoding': 'chunked' },
     { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' },
-  ])('may be empty, with %j', async (headers) => {
+  ])('may be empty with the headers %j', async (headers) => {
     const { id } = await acme.instance()
     expect(codeOf(await editor('POST', `/v1/instances/${id}/reset`, { headers }))).toBe('200 OK')
     expect(codeOf(await editor('DELETE', `/v1/instances/${id}`, { headers }))).toBe('200 OK')
@@ -144,7 +144,7 @@ describe('a query', () => {
     ['GET', '/v1/engines?colour=red', 'dedicated'],
     ['GET', '/v1/databases/create/metadata?colour=red', 'dedicated'],
     ['POST', '/v1/instances?colour=red', 'shared'],
-  ] as const)('%s %s is 400: no call ignores a parameter', async (method, path, on) => {
+  ] as const)('%s %s is 400: no operation ignores a parameter', async (method, path, on) => {
     const answer = await editor(method, path, { on, body: method === 'POST' ? deployment.instanceBody() : undefined })
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(fieldsOf(answer)).toEqual(['colour'])
@@ -179,18 +179,18 @@ describe('a path', () => {
     { path: '/v1/engines', on: 'shared', says: 'served by the dedicated API' },
     { path: '/v1/instances', on: 'dedicated', says: 'served by the shared API' },
     { path: '/v1/nowhere/at/all', on: 'shared', says: '/openapi.json' },
-  ] as const)('that is $path on the $on listener leads on to $says', async ({ path, on, says }) => {
+  ] as const)('$path on the $on listener is 404 and refers to $says', async ({ path, on, says }) => {
     const answers = [await editor('GET', path, { on }), await deployment.call('GET', path, { on, token: null })]
     for (const { status, body } of answers) expect([status, body.msg]).toEqual([404, expect.stringContaining(says)])
   })
 
-  test('of a namespace that is not there says no more than of one that is', async () => {
+  test('in an unknown namespace has the same message as in an existing one', async () => {
     const nothing = (organization: string) => deployment.call('GET', `/v1/organizations/${organization}/nothing`, { token: null })
     const [there, not] = [await nothing(acme.organization), await nothing(freshSlug())]
     expect(there.body.msg).toBe(not.body.msg)
   })
 
-  test.each(['%zz', '%E0%A4%A', '%'])('with %s in it is named as what is wrong', async (segment) => {
+  test.each(['%zz', '%E0%A4%A', '%'])('with %s is rejected with `path` as the invalid field', async (segment) => {
     const answer = await editor('GET', `/v1/instances/${segment}`)
     expect([codeOf(answer), answer.body.error.details]).toEqual([
       '400 invalid_request',
@@ -208,13 +208,13 @@ describe('a path', () => {
     { method: 'POST', path: '/v1/databases/create/metadata', on: 'dedicated', allow: 'GET, HEAD' },
     { method: 'DELETE', path: '/openapi.json', on: 'shared', allow: 'GET, HEAD' },
     { method: 'POST', path: '/healthz', on: 'shared', allow: 'GET, HEAD' },
-  ] as const)('$method $path is 405 and says $allow', async ({ method, path, on, allow }) => {
+  ] as const)('$method $path is 405 and allows $allow', async ({ method, path, on, allow }) => {
     const answer = await editor(method, path, { on })
     expect(codeOf(answer)).toBe('405 method_not_allowed')
     expect(answer.headers.allow).toBe(allow)
   })
 
-  test("with another tenant's id is 404, whatever is asked", async () => {
+  test('with an id of another tenant is 404 for every method', async () => {
     const { id: theirs } = await acme.instance()
     const other = await deployment.namespace()
     const path = `/v1/instances/${theirs}`
@@ -239,7 +239,7 @@ describe('a path', () => {
 })
 
 describe('X-Request-Id', () => {
-  test("is the caller's own when it has a sane form, else a new one", async () => {
+  test('is the value of the request if it is valid, else a new one', async () => {
     const given = await editor('GET', '/v1/me', { headers: { 'X-Request-Id': 'build-7:42' } })
     expect(given.headers['x-request-id']).toBe('build-7:42')
     const odd = await editor('GET', '/v1/nothing', { headers: { 'X-Request-Id': 'a b"<script>' } })
@@ -248,22 +248,22 @@ describe('X-Request-Id', () => {
   })
 
   test.each(['/healthz', '/readyz', '/openapi.json', '/docs', '/.well-known/jwks.json', '/docs/swagger-ui.css'])(
-    'is on the answer of %s, too',
+    'is a header of the answer of %s, too',
     async (path) => {
       expect((await deployment.page(path)).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
     },
   )
 })
 
-test('an answer is for its caller alone', async () => {
+test('an answer must not be cached or sniffed, and does not name the framework', async () => {
   const { headers } = await editor('GET', '/v1/me')
   expect(headers['cache-control']).toBe('no-store')
   expect(headers['x-content-type-options']).toBe('nosniff')
   expect(headers['x-powered-by']).toBeUndefined()
 })
 
-describe('what is refused before it is a request is answered like any other', () => {
-  /** Sends bytes as they are; resolves with all that came back once the connection was closed. */
+describe('an error before routing has the same form as any other error', () => {
+  /** Sends raw bytes. Resolves with everything received when the connection is closed. */
   async function send(bytes: string): Promise<string> {
     const { sharedUrl, ca } = deployment.installation
     const { hostname: host, port } = new URL(sharedUrl)
@@ -275,7 +275,7 @@ describe('what is refused before it is a request is answered like any other', ()
   test.each([
     { what: 'HTTP/1.1 without Host', bytes: 'GET /healthz HTTP/1.1\r\n\r\n', is: '400 invalid_request' },
     {
-      what: 'an expectation that nobody knows',
+      what: 'an unknown Expect',
       bytes: 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: foo\r\n\r\n',
       is: '417 invalid_request',
     },

@@ -18,7 +18,7 @@ const instanceBody = { identifier: 'PR #7', region: installation.region.id, moto
 const install = (id: string, name: unknown, role: 'viewer' | 'editor' = 'editor') =>
   acme.as(role)('POST', `/v1/instances/${id}/extensions`, { body: { name } })
 
-test('POST …/extensions installs one of those that GET lists, and a migration that asks for it passes', async () => {
+test('POST …/extensions installs a listed extension, and a migration that requires it passes', async () => {
   const instance = await acme.instance()
   await expect(query(instance, 'CREATE EXTENSION citext')).rejects.toMatchObject({ code: '42501' })
   const before = (await expectSuccess(acme.as('viewer')('GET', `/v1/instances/${instance.id}/extensions`))).body.data.extensions
@@ -36,7 +36,7 @@ test('POST …/extensions installs one of those that GET lists, and a migration 
   expect((await install(instance.id, 'citext')).status).toBe(201)
 })
 
-test('POST /v1/instances makes a database with extensions, which a reset keeps and a copy has', async () => {
+test('POST /v1/instances creates a database with extensions, which a reset keeps and a copy has', async () => {
   const instance = await acme.instance({ extensions: ['hstore', 'uuid-ossp', 'hstore'] })
   expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a, uuid_generate_v4() IS NOT NULL AS b`)).toEqual([
     { a: '1', b: true },
@@ -47,7 +47,7 @@ test('POST /v1/instances makes a database with extensions, which a reset keeps a
   expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
 })
 
-test('PUT by identifier makes a database with extensions, and adds those that it lacks', async () => {
+test('PUT by identifier creates a database with extensions and adds missing ones', async () => {
   const identifier = `ext-${randomBytes(4).toString('hex')}`
   const put = (extensions: readonly string[]) =>
     acme.as('editor')('PUT', `/v1/instances/by-identifier/${identifier}`, {
@@ -66,7 +66,7 @@ test('PUT by identifier makes a database with extensions, and adds those that it
 })
 
 test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
-  '%s is not allowed: 422, with those that are',
+  '%s is 422, and the error names the allowed extensions',
   async (name) => {
     const { id } = await acme.instance()
     const answer = await install(id, name)
@@ -81,14 +81,14 @@ test.each(['dblink', 'plpython3u', 'intarray', 'nosuchextension'])(
 )
 
 test.each([{ name: 'CITEXT' }, { name: 'a"; DROP TABLE t' }, { name: '' }, { name: 7 }, {}, { name: 'citext', schema: 'x' }])(
-  '%j is 400',
+  'the invalid body %j is 400',
   async (body) => {
     const { id } = await acme.instance()
     expect(codeOf(await acme.as('editor')('POST', `/v1/instances/${id}/extensions`, { body }))).toBe('400 invalid_request')
   },
 )
 
-test('an object of the same name is in the way: 409 with the reason, and nothing of the request is left', async () => {
+test('an extension that conflicts with an existing object is 409 with the reason, and none of the request is installed', async () => {
   const instance = await acme.instance()
   await query(instance, 'CREATE TYPE citext AS (n int)')
   const answer = await install(instance.id, 'citext')
@@ -99,7 +99,7 @@ test('an object of the same name is in the way: 409 with the reason, and nothing
   expect((await install(instance.id, 'citext')).status).toBe(201)
 })
 
-test('a viewer may list, not install; another tenant finds nothing', async () => {
+test('a viewer may list extensions but not install them; another tenant finds nothing', async () => {
   const { id } = await acme.instance()
   expect(codeOf(await install(id, 'citext', 'viewer'))).toBe('403 forbidden')
   const other = await deployment.namespace()

@@ -40,13 +40,13 @@ describe('the home namespace of a call without slugs', () => {
     { of: "the claim's", tokenFor: () => tokenOf(acme.home) },
   ]
 
-  test.each(OWN)('is $of, without the header and with the same in it', async ({ tokenFor }) => {
+  test.each(OWN)('is $of, without the header and with the same namespace in the header', async ({ tokenFor }) => {
     const token = await tokenFor()
     expect(await identifiers(token)).toEqual([acme.organization])
     expect(await identifiers(token, named(acme))).toEqual([acme.organization])
   })
 
-  test.each(OWN)('is no other than $of: a header that contradicts it is 400, and nothing is done', async ({ tokenFor }) => {
+  test.each(OWN)('is only $of: a header with another namespace is 400 and changes nothing', async ({ tokenFor }) => {
     const token = await tokenFor()
     for (const [method, body] of [
       ['GET', undefined],
@@ -60,35 +60,38 @@ describe('the home namespace of a call without slugs', () => {
     expect(await identifiers(await tokenOf(), named(zeta))).toEqual([zeta.organization])
   })
 
-  test("is the header's when the token names none", async () => {
+  test('is that of the header when the token names none', async () => {
     expect(await identifiers(await tokenOf(), named(zeta))).toEqual([zeta.organization])
     expect(await identifiers(await tokenOf(), named(acme))).toEqual([acme.organization])
   })
 
-  test('is asked for when there are several', async () => {
+  test('is a required header when the caller has several namespaces', async () => {
     expect(codeOf(await deployment.call('GET', '/v1/instances', { token: await tokenOf() }))).toBe('400 namespace_required')
     expect(
       codeOf(await deployment.call('POST', '/v1/instances', { token: await tokenOf(), body: deployment.instanceBody() })),
     ).toBe('400 namespace_required')
   })
 
-  test('is the only one where the caller has a role', async () => {
+  test('is the only namespace in which the caller has a role', async () => {
     const only = freshSlug()
     await expectSuccess(acme.as('admin')('PUT', `${acme.path}/members/local:${only}`, { body: { role: 'viewer' } }))
     expect(await identifiers(await deployment.tokens.mint({ subject: only }))).toEqual([acme.organization])
   })
 
-  test.each(['nowhere/prod', 'nowhere', '', 'a/b/c', '../..', `A/${'x'.repeat(99)}`])('is not found as %j', async (name) => {
-    const answer = await deployment.call('GET', '/v1/instances', {
-      token: await tokenOf(),
-      headers: { 'Mooring-Namespace': name },
-    })
-    expect(['404 not_found', '400 invalid_request']).toContain(codeOf(answer))
-  })
+  test.each(['nowhere/prod', 'nowhere', '', 'a/b/c', '../..', `A/${'x'.repeat(99)}`])(
+    'is not found when the header is %j',
+    async (name) => {
+      const answer = await deployment.call('GET', '/v1/instances', {
+        token: await tokenOf(),
+        headers: { 'Mooring-Namespace': name },
+      })
+      expect(['404 not_found', '400 invalid_request']).toContain(codeOf(answer))
+    },
+  )
 
-  test("is not found when it is somebody else's", async () => {
-    const stranger = await deployment.namespace()
-    const headers = named(stranger)
+  test('is not found when it belongs to another tenant', async () => {
+    const otherTenant = await deployment.namespace()
+    const headers = named(otherTenant)
     expect(codeOf(await deployment.call('GET', '/v1/instances', { token: await tokenOf(), headers }))).toBe('404 not_found')
   })
 })

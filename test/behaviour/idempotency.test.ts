@@ -18,12 +18,12 @@ const withKey = (key = crypto.randomUUID()) => ({ 'Idempotency-Key': key })
 
 interface Creation {
   readonly what: string
-  /** Who creates, and where. */
+  /** Caller that creates the resource. */
   readonly caller: () => Call
   readonly path: () => string
   readonly body: () => Readonly<Record<string, unknown>>
   readonly other: object
-  /** Path of what an answer's data is about; undefined where a list alone shows it. */
+  /** Path of the created resource, from the data of the answer. */
   readonly made: (data: Awaited<ReturnType<Call>>['body']['data']) => string
 }
 
@@ -71,7 +71,7 @@ const CREATIONS: readonly Creation[] = [
 ]
 
 describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, path, body, other, made }) => {
-  test('gives the same answer again, secrets included, and makes nothing more', async () => {
+  test('returns the same answer when repeated, secrets included, and creates nothing more', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
     const first = await call('POST', path(), { body: instanceBody, headers })
     const again = await call('POST', path(), { body: instanceBody, headers })
@@ -81,7 +81,7 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     expect(codeOf(await call('DELETE', made(first.body.data)))).toBe('404 not_found')
   })
 
-  test('does not mind the order of the fields', async () => {
+  test('ignores the order of the fields', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
     const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
     const turned = Object.fromEntries(Object.entries(instanceBody).reverse())
@@ -89,7 +89,7 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     await expectSuccess(call('DELETE', made(first.body.data)))
   })
 
-  test('and another body is 422', async () => {
+  test('is 422 when repeated with another body', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
     const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
     expect(codeOf(await call('POST', path(), { body: { ...instanceBody, ...other }, headers }))).toBe(
@@ -98,7 +98,7 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     await expectSuccess(call('DELETE', made(first.body.data)))
   })
 
-  test('sent five times at once makes one', async () => {
+  test('creates one resource when sent five times at once', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
     const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', path(), { body: instanceBody, headers })))
     expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
@@ -106,7 +106,7 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     await expectSuccess(call('DELETE', made((await call('POST', path(), { body: instanceBody, headers })).body.data)))
   })
 
-  test('may be sent anew once its resource is gone', async () => {
+  test('creates a new resource after the first one is deleted', async () => {
     const [call, instanceBody, headers] = [caller(), body(), withKey()]
     const first = await expectSuccess(call('POST', path(), { body: instanceBody, headers }))
     await expectSuccess(call('DELETE', made(first.body.data)))
@@ -115,24 +115,21 @@ describe.each(CREATIONS)('a POST of $what with an Idempotency-Key', ({ caller, p
     await expectSuccess(call('DELETE', made(anew.body.data)))
   })
 
-  test.each(['a b', 'ä', '', 'x'.repeat(256)])('of %j is 400', async (key) => {
+  test.each(['a b', 'ä', '', 'x'.repeat(256)])('is 400 with key %j', async (key) => {
     expect(codeOf(await caller()('POST', path(), { body: body(), headers: { 'Idempotency-Key': key } }))).toBe(
       '400 invalid_request',
     )
   })
 })
 
-test.each([42, 0, -1, 9_999_999_999])(
-  'a key of a tunnel, sent again with region %d, which is not there, is 422',
-  async (regionId) => {
-    const [editor, headers] = [acme.as('editor'), withKey()]
-    const post = (body: object) => editor('POST', `${acme.path}/tunnels`, { body: { name: 'x', ...body }, headers })
-    await expectSuccess(post({ regionId: region }))
-    expect(codeOf(await post({ regionId }))).toBe('422 idempotency_key_reused')
-  },
-)
+test.each([42, 0, -1, 9_999_999_999])('a repeated key of a tunnel with unknown region %d is 422', async (regionId) => {
+  const [editor, headers] = [acme.as('editor'), withKey()]
+  const post = (body: object) => editor('POST', `${acme.path}/tunnels`, { body: { name: 'x', ...body }, headers })
+  await expectSuccess(post({ regionId: region }))
+  expect(codeOf(await post({ regionId }))).toBe('422 idempotency_key_reused')
+})
 
-test('a key is its own for each caller and each namespace', async () => {
+test('each caller and each namespace has its own keys', async () => {
   const other = await deployment.namespace()
   const headers = withKey()
   const post = async (call: Call) =>
@@ -141,7 +138,7 @@ test('a key is its own for each caller and each namespace', async () => {
   expect(new Set(ids).size).toBe(3)
 })
 
-test('the password of a repeated answer is the one in force, after a rotation too', async () => {
+test('a repeated answer has the current password, also after a rotation', async () => {
   const editor = acme.as('editor')
   const headers = withKey()
   const create = async () =>

@@ -15,11 +15,11 @@ afterAll(() => deployment[Symbol.asyncDispose]())
 
 const patch = (id: string, body: unknown) => acme.as('editor')('PATCH', `/v1/instances/${id}`, { body })
 const ahead = (seconds: number) => new Date(Date.now() + seconds * 1_000).toISOString()
-/** Resolves when the server has ended the session. */
+/** Promise that resolves when the server has ended the session. */
 const endOf = (session: Client) => new Promise((resolve) => session.on('error', () => undefined).once('end', resolve))
 
 describe('GET /v1/instances/{id}', () => {
-  test('shows all but the credentials, also after a change', async () => {
+  test('returns every field except the credentials, also after a change', async () => {
     const { id, name, expiresAt } = await acme.instance({ ttl: 600 })
     const { status, body } = await acme.as('viewer')('GET', `/v1/instances/${id}`)
     expect(status).toBe(200)
@@ -28,7 +28,7 @@ describe('GET /v1/instances/{id}', () => {
     })
   })
 
-  test('finds it by its id in upper case, too', async () => {
+  test('finds an instance by its id in upper case, too', async () => {
     const { id } = await acme.instance()
     expect((await acme.as('viewer')('GET', `/v1/instances/${id.toUpperCase()}`)).body.data.instance.id).toBe(id)
   })
@@ -39,7 +39,7 @@ describe('GET /v1/instances/{id}', () => {
 })
 
 describe('PATCH /v1/instances/{id}', () => {
-  test('disables: sessions end, nobody gets in; and enables again', async () => {
+  test('disables an instance, which ends its sessions and rejects logins, and enables it again', async () => {
     const instance = await acme.instance()
     const ended = endOf(await login(instance))
     expect((await patch(instance.id, { isEnabled: false })).body.data.instance.isEnabled).toBe(false)
@@ -49,14 +49,14 @@ describe('PATCH /v1/instances/{id}', () => {
     expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('renames; database, user and password stay', async () => {
+  test('renames an instance and keeps its database, user and password', async () => {
     const instance = await acme.instance({ identifier: 'before' })
     const { body } = await patch(instance.id, { identifier: 'after' })
     expect(body.data.instance).toMatchObject({ identifier: 'after', name: instance.name, user: instance.user })
     expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('sets when it expires, and takes that away with null', async () => {
+  test('sets the expiry time, and removes it with null', async () => {
     const { id } = await acme.instance()
     const at = ahead(3_600)
     expect((await patch(id, { expiresAt: at })).body.data.instance.expiresAt).toBe(at)
@@ -78,7 +78,7 @@ describe('PATCH /v1/instances/{id}', () => {
     expect(fieldsOf(answer)).toEqual(fields)
   })
 
-  test('may be sent as application/merge-patch+json', async () => {
+  test('accepts application/merge-patch+json', async () => {
     const { id } = await acme.instance()
     const headers = { 'Content-Type': 'application/merge-patch+json' }
     const answer = await acme.as('editor')('PATCH', `/v1/instances/${id}`, { body: { identifier: 'merged' }, headers })
@@ -87,7 +87,7 @@ describe('PATCH /v1/instances/{id}', () => {
 })
 
 describe('a version of an instance', () => {
-  test('is its ETag; a change with another one is 409, and changes nothing', async () => {
+  test('is its ETag; a change with another version is 409 and changes nothing', async () => {
     const { id } = await acme.instance()
     const call = acme.as('editor')
     const path = `/v1/instances/${id}`
@@ -102,7 +102,7 @@ describe('a version of an instance', () => {
     expect((await call('GET', path)).body.data.instance.identifier).toBe('mine')
   })
 
-  test('may be one of several; a weak one is none, and what is no tag is 400', async () => {
+  test('matches as one of several strong tags, never as a weak tag, and an invalid tag is 400', async () => {
     const { id } = await acme.instance()
     const call = acme.as('editor')
     const etag = String((await call('GET', `/v1/instances/${id}`)).headers.etag)
@@ -130,7 +130,7 @@ describe('a version of an instance', () => {
     }
   })
 
-  test('another one leaves the password and the content as they are', async () => {
+  test('protects password and content: a rotation or reset with another version changes neither', async () => {
     const instance = await acme.instance()
     await query(instance, 'CREATE TABLE t (i int)')
     const call = acme.as('editor')
@@ -148,7 +148,7 @@ describe('a version of an instance', () => {
 })
 
 describe('POST /v1/instances/{id}/password', () => {
-  test('replaces the password: the old one is out, the new one in force', async () => {
+  test('replaces the password: logins with the old one fail, with the new one succeed', async () => {
     const before = await acme.instance()
     const { status, body } = await acme.as('editor')('POST', `/v1/instances/${before.id}/password`)
     expect(status).toBe(200)
@@ -177,7 +177,7 @@ describe('POST /v1/instances/{id}/reset', () => {
     ).toEqual([{ t: null, s: null, n: 0 }])
   })
 
-  test('brings the content of its template back', async () => {
+  test('restores the content of its template', async () => {
     const source = await acme.instance()
     await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
     const copy = await acme.instance({ template: source.id })
@@ -186,7 +186,7 @@ describe('POST /v1/instances/{id}/reset', () => {
     expect(await query(copy, 'SELECT i FROM t')).toEqual([{ i: 1 }])
   })
 
-  test('is 409 at once when its template is gone, and all else goes on', async () => {
+  test('is 409 at once when the template is deleted, and the instance works on', async () => {
     const source = await acme.instance()
     const copy = await acme.instance({ template: source.id })
     const call = acme.as('editor')
@@ -201,7 +201,7 @@ describe('POST /v1/instances/{id}/reset', () => {
     expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   })
 
-  test('that waits for its template keeps nothing else waiting, and is carried out in the end', async () => {
+  test('that waits for its template delays no other call and completes in the end', async () => {
     const source = await acme.instance()
     await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
     const copy = await acme.instance({ template: source.id })
@@ -233,7 +233,7 @@ describe('POST /v1/instances/{id}/reset', () => {
   })
 })
 
-test('changes at the same moment leave an instance that is as the last of them says', async () => {
+test('concurrent changes all succeed and leave a usable instance', async () => {
   const { id } = await acme.instance()
   const path = `/v1/instances/${id}`
   const editor = acme.as('editor')
@@ -248,7 +248,7 @@ test('changes at the same moment leave an instance that is as the last of them s
 })
 
 describe('DELETE /v1/instances/{id}', () => {
-  test('answers when the database is gone, its session and its login with it', async () => {
+  test('answers when the database, its sessions and its login are gone', async () => {
     const instance = await acme.instance()
     const ended = endOf(await login(instance))
     const path = `/v1/instances/${instance.id}`
@@ -269,7 +269,7 @@ describe('DELETE /v1/instances/{id}', () => {
     }
   })
 
-  test('sent twice at once answers both', async () => {
+  test('succeeds for both of two concurrent calls', async () => {
     const { id } = await acme.instance()
     const path = `/v1/instances/${id}`
     const answers = await Promise.all([acme.as('editor')('DELETE', path), acme.as('editor')('DELETE', path)])
@@ -278,7 +278,7 @@ describe('DELETE /v1/instances/{id}', () => {
     for (const status of statuses) expect([200, 404]).toContain(status)
   })
 
-  test('of a template leaves its copies', async () => {
+  test('of a template keeps its copies', async () => {
     const source = await acme.instance()
     await query(source, 'CREATE TABLE t AS SELECT 1 AS i')
     const copy = await acme.instance({ template: source.id })

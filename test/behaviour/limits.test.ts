@@ -11,14 +11,14 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-/** Sends the same call again and again, many at once, until one is refused for that. */
+/** Sends the same call repeatedly and concurrently until the rate limit rejects one. */
 async function untilLimited(send: () => Promise<Answer>): Promise<Answer> {
   for (let round = 0; round < 20; round++) {
     const answers = await Promise.all(Array.from({ length: 60 }, send))
     const limited = answers.find(({ status }) => status === 429)
     if (limited) return limited
   }
-  throw new Error('1,200 calls were not too many')
+  throw new Error('the rate limit rejected none of 1,200 calls')
 }
 
 const COSTS = [
@@ -26,7 +26,7 @@ const COSTS = [
   { what: 'reads', burst: '200', send: (call: Call) => call('GET', '/v1/me') },
 ] as const
 
-test.each(COSTS)('too many $what of one caller are 429, and of that caller alone', async ({ burst, send }) => {
+test.each(COSTS)('too many $what are 429 for their caller and for no other caller', async ({ burst, send }) => {
   const greedy = acme.as('editor')
   const first = await send(greedy)
   expect(first.headers['ratelimit-limit']).toBe(burst)
@@ -39,7 +39,7 @@ test.each(COSTS)('too many $what of one caller are 429, and of that caller alone
   expect((await send(acme.as('editor'))).status).not.toBe(429)
 })
 
-test('who may write no more may still read', async () => {
+test('a caller past the rate limit for writes may still read', async () => {
   const [writes] = COSTS
   const greedy = acme.as('editor')
   await untilLimited(() => writes.send(greedy))

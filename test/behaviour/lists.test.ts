@@ -15,7 +15,7 @@ afterAll(() => deployment[Symbol.asyncDispose]())
 const list = (query: string): Promise<Answer> => expectSuccess(acme.as('viewer')('GET', `/v1/instances${query}`))
 const idsOf = (instances: readonly Instance[]) => instances.map(({ id }) => id)
 
-/** All pages, one after the other. */
+/** Fetches all pages in order. */
 async function pages(path: string, limit: number): Promise<readonly Answer[]> {
   const answers: Answer[] = []
   const call = acme.as('viewer')
@@ -29,7 +29,7 @@ async function pages(path: string, limit: number): Promise<readonly Answer[]> {
 }
 
 describe('GET /v1/instances', () => {
-  test('has all of the namespace, the newest first, without credentials', async () => {
+  test('lists all instances of the namespace, newest first, without credentials', async () => {
     const { instances, nextCursor } = (await list('')).body.data
     expect(nextCursor).toBeNull()
     expect(idsOf(instances).toSorted()).toEqual(idsOf(made).toSorted())
@@ -45,7 +45,7 @@ describe('GET /v1/instances', () => {
     }
   })
 
-  test.each([1, 2, 3, 5, 200])('by %i a page has each instance once', async (limit) => {
+  test.each([1, 2, 3, 5, 200])('lists each instance once in pages of %i', async (limit) => {
     const answers = await pages('/v1/instances', limit)
     expect(answers).toHaveLength(Math.ceil(made.length / limit))
     const found = answers.flatMap(({ body }) => idsOf(body.data.instances))
@@ -53,7 +53,7 @@ describe('GET /v1/instances', () => {
     expect(found).toEqual(idsOf((await list('')).body.data.instances))
   })
 
-  test('goes on where it was, whatever came and went between two pages', async () => {
+  test('continues after the last page when instances were created or deleted in between', async () => {
     const call = acme.as('editor')
     const first = await list('?limit=2')
     const newer = await acme.instance({ identifier: 'newer' })
@@ -72,7 +72,7 @@ describe('GET /v1/instances', () => {
     { filter: () => 'motor=mongodb-5.0.9', names: [] },
     { filter: () => `region=${deployment.installation.region.id.toUpperCase()}&identifier=three`, names: ['three'] },
     { filter: () => `region=${crypto.randomUUID()}`, names: [] },
-  ])('narrows down to $names', async ({ filter, names }) => {
+  ])('filters the list down to $names', async ({ filter, names }) => {
     expect((await list(`?${filter()}`)).body.data.instances.map(({ identifier }) => identifier)).toEqual(names)
   })
 
@@ -83,18 +83,18 @@ describe('GET /v1/instances', () => {
     { filter: 'motor=', field: 'motor', allowed: 'postgresql-15.4.0' },
     { filter: 'identifier=', field: 'identifier', allowed: '1 to 63 letters' },
     { filter: `identifier=${encodeURIComponent("' OR 1=1 --")}`, field: 'identifier', allowed: '1 to 63 letters' },
-  ])('refuses $filter, which can match nothing, and says what can', async ({ filter, field, allowed }) => {
+  ])('rejects $filter, which matches nothing, and names valid values', async ({ filter, field, allowed }) => {
     const answer = await acme.as('viewer')('GET', `/v1/instances?${filter}`)
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
     expect(answer.body.msg).toContain(allowed)
   })
 
-  test('has nothing of a neighbour', async () => {
+  test('lists no instance of another namespace', async () => {
     const other = await deployment.namespace()
     expect((await other.as('admin')('GET', '/v1/instances')).body.data).toEqual({ instances: [], nextCursor: null })
   })
 
-  test("takes a neighbour's cursor for a place in time alone", async () => {
+  test('treats the cursor of another namespace as a point in time only', async () => {
     const other = await deployment.namespace()
     const { nextCursor } = (await list('?limit=1')).body.data
     const answer = await other.as('admin')('GET', `/v1/instances?cursor=${encodeURIComponent(String(nextCursor))}`)
@@ -109,14 +109,14 @@ describe('every other list', () => {
     { plural: 'members', path: () => `${acme.path}/members` },
     { plural: 'apiTokens', path: () => `${acme.path}/api-tokens` },
     { plural: 'regions', path: () => '/v1/regions' },
-  ])('is paged, too: $plural', async ({ plural, path }) => {
+  ])('returns pages: $plural', async ({ plural, path }) => {
     const { body } = await expectSuccess(acme.as('admin')('GET', `${path()}?limit=1`))
     expect(Object.keys(body.data).sort()).toEqual(['nextCursor', plural].sort())
     expect((await acme.as('admin')('GET', `${path()}?limit=201`)).status).toBe(400)
     expect((await acme.as('admin')('GET', `${path()}?cursor=x`)).status).toBe(400)
   })
 
-  test('has each member and API token once, page by page', async () => {
+  test('lists each member and each API token once across pages', async () => {
     const admin = acme.as('admin')
     for (const name of ['a', 'b', 'c']) {
       await expectSuccess(admin('PUT', `${acme.path}/members/corp:${name}`, { body: { role: 'viewer' } }))
@@ -144,14 +144,14 @@ describe('the logs of a tunnel', () => {
     { of: 'connections', filter: 'type=Connect', field: 'type', allowed: 'connect' },
     { of: 'connections', filter: 'include=all', field: 'include', allowed: 'refused' },
     { of: 'stats', filter: 'window=1d', field: 'window', allowed: '24h' },
-  ])('refuse $of?$filter, which can match nothing, and say what can', async ({ of, filter, field, allowed }) => {
+  ])('reject $of?$filter, which matches nothing, and name valid values', async ({ of, filter, field, allowed }) => {
     const answer = await acme.as('viewer')('GET', `${path}/${of}?${filter}`)
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
     expect(answer.body.msg).toContain(allowed)
   })
 
   test.each(['method=PROPFIND', 'method=GET', 'reason=tunnel_offline', 'status=404&statusClass=4xx'])(
-    'take %s',
+    'accept %s',
     async (filter) => {
       expect((await acme.as('viewer')('GET', `${path}/requests?${filter}`)).status).toBe(200)
     },

@@ -8,7 +8,7 @@ import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 const deployment = openDeployment()
 let acme: Tenant
 let instance: Instance
-/** What must show up nowhere. */
+/** Secrets that must not appear in metrics or logs. */
 const secrets: string[] = []
 let lastRequest = ''
 
@@ -68,7 +68,7 @@ describe('the metrics', () => {
     expect(text).toMatch(new RegExp(`^# HELP ${name} \\w`, 'm'))
   })
 
-  test('are called as Prometheus wants it', async () => {
+  test('have names that follow the Prometheus conventions', async () => {
     for (const { name, type } of familiesOf(await scrape())) {
       expect(name).toMatch(/^(mooring|process)_[a-z_]+$/)
       expect(name.endsWith('_total')).toBe(type === 'counter')
@@ -76,14 +76,14 @@ describe('the metrics', () => {
     }
   })
 
-  test('keep the labels quantile and le to summaries and histograms', async () => {
+  test('use the labels quantile and le only in summaries and histograms', async () => {
     const text = await scrape()
     const histograms = new Set(familiesOf(text).flatMap(({ name, type }) => (type === 'histogram' ? [`${name}_bucket`] : [])))
     for (const [, name = '', label = ''] of text.matchAll(/^(\w+)\{(?:[^}]*,)?(quantile|le)="/gm))
       expect([name, label]).toEqual([histograms.has(name) ? name : 'a histogram', 'le'])
   })
 
-  test('have no label that grows: no tenant, no id, no name, no path of a caller', async () => {
+  test('have no label of unbounded values: no tenant, id, name or requested path', async () => {
     const text = await scrape()
     for (const unbounded of [acme.organization, instance.id, instance.name, 'observed', '/v1/nothing']) {
       expect(text).not.toContain(unbounded)
@@ -91,7 +91,7 @@ describe('the metrics', () => {
     expect(text).toContain('route="/v1/instances/{id}/password"')
   })
 
-  test('hold no secret', async () => {
+  test('contain no secret', async () => {
     const text = await scrape()
     for (const secret of secrets) expect(text).not.toContain(secret)
   })
@@ -107,14 +107,14 @@ describe('the logs', () => {
     expect(JSON.parse(line ?? '')).toMatchObject({ requestId: lastRequest, method: 'GET', route: '/v1/me', status: 200 })
   })
 
-  test('have no key twice in a line, of which a reader would keep one', async () => {
+  test('have no duplicate key in a line', async () => {
     const lines = (await upToHere()).split('\n').filter((line) => line.startsWith('{') && line.endsWith('}'))
     expect(lines.length).toBeGreaterThan(10)
-    // Parsed, the second of two takes the place of the first: what is written again is shorter than the line.
+    // JSON.parse keeps the last of duplicate keys, so the line serialized again would be shorter.
     expect(lines.filter((line) => JSON.stringify(JSON.parse(line)).length !== line.length)).toEqual([])
   })
 
-  test('hold no secret, of this file or any other', async () => {
+  test('contain no secret, of this test file or any other', async () => {
     const text = await upToHere()
     for (const secret of secrets) expect(text).not.toContain(secret)
     expect(text).not.toMatch(/moor_[0-9A-Za-z]{46}/)
@@ -123,12 +123,12 @@ describe('the logs', () => {
     expect(text).not.toMatch(/PRIVATE KEY|SCRAM-SHA-256\$/)
   })
 
-  test('do not say what callers named', async () => {
+  test('contain no names that callers chose', async () => {
     expect(await upToHere()).not.toContain('/v1/nothing')
   })
 })
 
-test('a query still works, so that the secrets were real', async () => {
+test('the password still works, so the tests above searched for real secrets', async () => {
   const [, , rotated = ''] = secrets
   expect(await query({ ...instance, password: rotated }, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 })

@@ -14,7 +14,7 @@ const MILLISECONDS = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{
 const DAY_MS = 86_400_000
 
 describe('GET /v1/me', () => {
-  test.each(['shared', 'dedicated'] as const)('says on the %s listener who calls and what they are', async (on) => {
+  test.each(['shared', 'dedicated'] as const)('returns the user and roles of the caller on the %s listener', async (on) => {
     const token = await deployment.tokens.mint({ subject: 'ada', namespace: acme.home, role: 'admin' })
     const { status, body } = await deployment.call('GET', '/v1/me', { on, token })
     expect(status).toBe(200)
@@ -43,27 +43,29 @@ describe('organizations', () => {
     expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${slug}`))).toBe('404 not_found')
   })
 
-  test('have a slug that nobody else has', async () => {
+  test('have a unique slug', async () => {
     const again = await deployment.call('POST', '/v1/organizations', { body: { slug: acme.organization, name: 'x' } })
     expect(codeOf(again)).toBe('409 conflict')
   })
 
-  test.each(['', 'A', '1a', 'a--b', '-a', 'a-', 'a_b', 'a/b', 'ä', 'x'.repeat(31), 7])('have no slug %j', async (slug) => {
+  test.each(['', 'A', '1a', 'a--b', '-a', 'a-', 'a_b', 'a/b', 'ä', 'x'.repeat(31), 7])('reject the slug %j', async (slug) => {
     const answer = await deployment.call('POST', '/v1/organizations', { body: { slug, name: 'x' } })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['slug']])
   })
 
-  test('stay while they have a namespace', async () => {
+  test('cannot be deleted while they have a namespace', async () => {
     expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${acme.organization}`))).toBe('409 conflict')
   })
 
-  test('are seen by who has a namespace in them, and by nobody else', async () => {
-    const stranger = await deployment.namespace()
+  test('are visible only to callers with a role in one of their namespaces', async () => {
+    const otherTenant = await deployment.namespace()
     expect((await acme.as('viewer')('GET', '/v1/organizations')).body.data.organizations.map(({ slug }) => slug)).toEqual([
       acme.organization,
     ])
-    expect(codeOf(await stranger.as('admin')('GET', `/v1/organizations/${acme.organization}`))).toBe('404 not_found')
-    expect(codeOf(await stranger.as('admin')('GET', `/v1/organizations/${acme.organization}/namespaces`))).toBe('404 not_found')
+    expect(codeOf(await otherTenant.as('admin')('GET', `/v1/organizations/${acme.organization}`))).toBe('404 not_found')
+    expect(codeOf(await otherTenant.as('admin')('GET', `/v1/organizations/${acme.organization}/namespaces`))).toBe(
+      '404 not_found',
+    )
   })
 })
 
@@ -83,18 +85,18 @@ describe('namespaces', () => {
     expect(codeOf(await deployment.call('GET', path))).toBe('404 not_found')
   })
 
-  test('work from the answer on, for every role', async () => {
+  test('work for every role as soon as the creation is answered', async () => {
     const tenant = await deployment.namespace()
     for (const role of ['viewer', 'editor', 'admin'] as const)
       expect((await tenant.as(role)('GET', '/v1/instances')).status).toBe(200)
   })
 
-  test('have a slug that no other of the organization has', async () => {
+  test('have a slug that is unique in the organization', async () => {
     const again = await deployment.call('POST', namespacesPath(), { body: { slug: acme.namespace, name: 'x' } })
     expect(codeOf(again)).toBe('409 conflict')
   })
 
-  test('stay while they have an instance or an API token', async () => {
+  test('cannot be deleted while they have an instance or an API token', async () => {
     const tenant = await deployment.namespace()
     const { id } = await tenant.instance()
     expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
@@ -103,7 +105,7 @@ describe('namespaces', () => {
     expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
   })
 
-  test('change by the version alone that If-Match names', async () => {
+  test('change only with the current version in If-Match', async () => {
     const { headers } = await deployment.call('GET', acme.path)
     expect(headers.etag).toMatch(/^"[^"]+"$/)
     expect(codeOf(await deployment.call('DELETE', acme.path, { headers: { 'If-Match': '"1"' } }))).toBe('409 conflict')
@@ -132,7 +134,7 @@ describe('members', () => {
     expect((await admin('GET', `${acme.path}/members`)).body.data.members).toEqual([])
   })
 
-  test('are changed and removed by the version alone that If-Match names', async () => {
+  test('are changed and removed only with the current version in If-Match', async () => {
     const admin = acme.as('admin')
     const who = at('corp:versions')
     const put = (role: string, version: string) => admin('PUT', who, { body: { role }, headers: { 'If-Match': version } })
@@ -147,7 +149,7 @@ describe('members', () => {
     expect(codeOf(await remove(String(changed.headers.etag)))).toBe('200 OK')
   })
 
-  test('have their role from the answer on, and not a moment longer', async () => {
+  test('gain and lose their role as soon as the change is answered', async () => {
     const token = await deployment.tokens.mint({ subject: 'grace' })
     const grace = (method: string, path: string, body?: unknown) => deployment.call(method, path, { token, body })
     expect(codeOf(await grace('GET', acme.path))).toBe('404 not_found')
@@ -161,14 +163,14 @@ describe('members', () => {
   })
 
   test.each(['system:masters', 'system:serviceaccount:a:b', 'mooring:platform-admins', 'x'.repeat(257), 'a\u0000b', 'a\nb'])(
-    'are not called %j',
+    'cannot have the subject %j',
     async (who) => {
       expect(codeOf(await acme.as('admin')('PUT', at(who), { body: { role: 'viewer' } }))).toBe('400 invalid_request')
     },
   )
 
   test.each([{ role: 'root' }, { role: 'platform-admin' }, {}, { role: 'viewer', until: 'x' }])(
-    'do not become %j',
+    'reject the body %j',
     async (body) => {
       expect(codeOf(await acme.as('admin')('PUT', at('corp:bob'), { body }))).toBe('400 invalid_request')
     },
@@ -196,7 +198,7 @@ describe('API tokens', () => {
     expect(codeOf(await deployment.call('GET', '/v1/me', { token }))).toBe('401 unauthenticated')
   })
 
-  test('have a version, with which they are read and revoked', async () => {
+  test('have a version, which conditional reads and revocations compare', async () => {
     const admin = acme.as('admin')
     const created = await admin('POST', `${acme.path}/api-tokens`, { body: { name: 'once', role: 'viewer' } })
     const { token, ...shown } = created.body.data.apiToken
@@ -210,7 +212,7 @@ describe('API tokens', () => {
     expect(codeOf(await acme.as('viewer')('GET', path))).toBe('404 not_found')
   })
 
-  test('may end at a time of any zone, as databases may', async () => {
+  test('accept an expiry time in any time zone, as databases do', async () => {
     const utc = new Date(Date.now() + 7 * DAY_MS)
     const expiresAt = `${new Date(utc.getTime() + 7_200_000).toISOString().slice(0, -1)}+02:00`
     const body = { name: 'x', role: 'viewer', expiresAt }
@@ -223,7 +225,7 @@ describe('API tokens', () => {
     { what: 'in the past', days: -1, is: '400 invalid_request' },
     { what: 'past a year', days: 366, is: '400 invalid_request' },
     { what: 'within a year', days: 364, is: '201 OK' },
-  ])('that end $what are $is', async ({ days, is }) => {
+  ])('with an expiry time $what are $is', async ({ days, is }) => {
     const expiresAt = new Date(Date.now() + days * DAY_MS).toISOString()
     const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body: { name: 'x', role: 'viewer', expiresAt } })
     expect(codeOf(answer)).toBe(is)
@@ -234,12 +236,12 @@ describe('API tokens', () => {
     { body: { name: '', role: 'root' }, fields: ['name', 'role'] },
     { body: { name: 'x'.repeat(101), role: 'viewer' }, fields: ['name'] },
     { body: { name: 'x', role: 'viewer', scope: 'all' }, fields: ['scope'] },
-  ])('of $body are refused', async ({ body, fields }) => {
+  ])('with the invalid body $body are rejected', async ({ body, fields }) => {
     const answer = await acme.as('admin')('POST', `${acme.path}/api-tokens`, { body })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
   })
 
-  test('are 20 in a namespace at the most', async () => {
+  test('are at most 20 in a namespace', async () => {
     const tenant = await deployment.namespace()
     const admin = tenant.as('admin')
     const create = () => admin('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } })
@@ -247,7 +249,7 @@ describe('API tokens', () => {
     expect(answers.map(codeOf).sort()).toEqual([...Array.from({ length: 20 }, () => '201 OK'), '403 quota_exceeded'])
   })
 
-  test("of a neighbour's id are not found", async () => {
+  test('with an id of another namespace are not found', async () => {
     const other = await deployment.namespace()
     const created = await expectSuccess(
       other.as('admin')('POST', `${other.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }),

@@ -9,7 +9,7 @@ import { query } from '../support/postgresql/sql.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { usableUri } from '../support/postgresql/usable-uri.ts'
 
-// The tools of a tenant, each in depth, are in operator/engines; here, that they work with a uri as the API hands it out.
+// operator/engines tests each client tool in depth; these tests check that the tools work with the uri from the API.
 
 const run = promisify(execFile)
 const scratch = () => mkdtempDisposable(join(tmpdir(), 'mooring-tools-'))
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-test('psql connects with the uri, and the CA that it names', async () => {
+test('psql connects with the uri and verifies the server by the CA that the uri names', async () => {
   await using directory = await scratch()
   const instance = await acme.instance()
   const { stdout } = await run('psql', [
@@ -33,7 +33,7 @@ test('psql connects with the uri, and the CA that it names', async () => {
   expect(stdout).toBe(`${instance.name}\n`)
 })
 
-test('pg_dump of one instance goes into another by pg_restore', async () => {
+test('pg_restore loads the pg_dump of one instance into another', async () => {
   await using directory = await scratch()
   const [from, to] = [await acme.instance(), await acme.instance()]
   await query(
@@ -46,14 +46,14 @@ test('pg_dump of one instance goes into another by pg_restore', async () => {
   expect(await query(to, 'SELECT count(*)::int AS n FROM app.item')).toEqual([{ n: 500 }])
 })
 
-test('pgbench makes its tables and runs', async () => {
+test('pgbench creates its tables and runs', async () => {
   await using directory = await scratch()
   const uri = await usableUri(await acme.instance(), directory.path)
   await run('pgbench', ['-i', '-q', uri])
   expect((await run('pgbench', ['-c', '2', '-t', '5', uri])).stdout).toContain('actually processed: 10/10')
 })
 
-test('schema public may be dropped and made anew', async () => {
+test('a tenant drops and recreates schema public', async () => {
   const instance = await acme.instance()
   await query(instance, 'CREATE TABLE t (n int)')
   await query(instance, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public')

@@ -12,7 +12,7 @@ import { writeSsh } from '../support/edge/ssh-for-path.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit } from '../support/edge/visitor.ts'
 
-/** The commands that the API gives for a tunnel, run as they stand by a shell. */
+/** Commands that the API returns for a tunnel, run unchanged by a shell. */
 
 const SOON = { timeout: 20_000, interval: 50 }
 const run = promisify(execFile)
@@ -28,7 +28,7 @@ beforeAll(async () => {
   const own = cleanup.use(await mkdtempDisposable(join(tmpdir(), 'mooring-commands-')))
   directory = own.path
   localPort = cleanup.use(await startLocalServer()).port
-  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'somebody', '-f', join(directory, 'key')])
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'user', '-f', join(directory, 'key')])
   publicKey = (await readFile(join(directory, 'key.pub'), 'utf8')).trim()
 })
 afterAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
   await deployment[Symbol.asyncDispose]()
 })
 
-/** What `GET …/connect` gives, and the command of the tunnel's own record. */
+/** Commands of `GET …/connect`, and the command in the tunnel resource. */
 type Commands = Data['connect'] & Pick<Tunnel, 'sshCommand'>
 
 async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands: Commands }> {
@@ -48,15 +48,15 @@ async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands
 const serves = ({ tunnel, client }: { readonly tunnel: Tunnel; readonly client: Running }) =>
   vi.waitFor(async () => expect((await visit(deployment.installation.ca, tunnel)).status, client.said()).toBe(200), SOON)
 
-/** A shell that a command is pasted into by a person who has a key, and has never seen the host. */
+/** Shell of a user who has a key and no known_hosts entry for the host. */
 async function typed(command: string, shell = 'bash'): Promise<Running> {
   const person = await mkdtemp(join(directory, 'person-'))
   const ssh = await writeSsh(person, { options: [`IdentityFile=${join(directory, 'key')}`], localPort })
-  // autossh does not look for it in PATH.
+  // autossh does not search PATH for ssh.
   return running([shell, '-c', command], { PATH: `${person}:${process.env.PATH ?? ''}`, AUTOSSH_PATH: ssh, HOME: person })
 }
 
-/** Of a unit as systemd reads it (systemd.syntax(7)): what is in each section. */
+/** Parses a unit as systemd does (systemd.syntax(7)) and returns its settings by section. */
 const sectionsOf = (unit: string): Readonly<Record<string, Readonly<Record<string, string>>>> =>
   Object.fromEntries(
     unit.split(/^\[/m).flatMap((section) => {
@@ -65,7 +65,7 @@ const sectionsOf = (unit: string): Readonly<Record<string, Readonly<Record<strin
       return name === undefined ? [] : [[name, Object.fromEntries(entries.map((line) => line.split(/=(.*)/, 2)))]]
     }),
   )
-/** What the unit starts, as systemd gives it to the shell of a machine. */
+/** Command that the unit starts, unquoted as systemd does it. */
 function startOf({ systemd }: Commands): string {
   const { ExecStartPre = '', ExecStart = '' } = sectionsOf(systemd).Service ?? {}
   const specified = (command: string) => command.replaceAll(/%[t%]/g, (specifier) => (specifier === '%t' ? directory : '%'))
@@ -74,12 +74,12 @@ function startOf({ systemd }: Commands): string {
 
 const COMMANDS: readonly { readonly does: string; readonly of: (commands: Commands) => string }[] = [
   { does: 'the command of the tunnel’s record', of: ({ sshCommand }) => sshCommand },
-  { does: 'that of connect', of: ({ ssh }) => ssh },
+  { does: 'the command of connect', of: ({ ssh }) => ssh },
   { does: 'autossh', of: ({ autossh }) => autossh },
-  { does: 'what the unit starts', of: startOf },
+  { does: 'the command that the unit starts', of: startOf },
 ]
 
-describe('shows a local port to visitors, over a connection to the host that the API vouches for', () => {
+describe('a command publishes a local port over a connection to the host whose key the API returns', () => {
   test.each(COMMANDS.flatMap((command) => ['bash', 'sh'].map((shell) => ({ ...command, shell }))))(
     '$does, in $shell',
     async ({ of, shell }) => {
@@ -89,7 +89,7 @@ describe('shows a local port to visitors, over a connection to the host that the
     },
   )
 
-  test('the loop, which connects again', async () => {
+  test('the loop connects again after a disconnect', async () => {
     const { tunnel, commands } = await newTunnel()
     await using client = await typed(commands.loop)
     await serves({ tunnel, client })
@@ -101,19 +101,19 @@ describe('shows a local port to visitors, over a connection to the host that the
   })
 })
 
-test.each(COMMANDS)('a host that has another key than the API says ends the client: $does', async ({ of }) => {
+test.each(COMMANDS)('a host with another key than the API returns is rejected by the client: $does', async ({ of }) => {
   const { tunnel, commands } = await newTunnel()
   const own = tunnel.endpoint.hostKeys.find((key) => key.startsWith('ssh-ed25519 ')) ?? ''
   const command = of(commands).replaceAll(own, publicKey.split(' ').slice(0, 2).join(' '))
   expect(command).not.toBe(of(commands))
-  // autossh would try again.
+  // Plain ssh instead of autossh, which would retry instead of exiting.
   await using client = await typed(command.replace('autossh -M 0 ', 'ssh '))
   expect(await client.exited).toBe(255)
   expect(client.said()).toContain('Host key verification failed')
 })
 
 describe('the terminal of a command without -N', () => {
-  test('shows the URL that works there, and what it leads to', async () => {
+  test('shows the working URL and the local target', async () => {
     const { tunnel, commands } = await newTunnel()
     await using client = await typed(commands.ssh.replace(' -N ', ' -T '))
     // Behind a balancer of 443 visitors need no port.
@@ -129,7 +129,7 @@ describe('the terminal of a command without -N', () => {
     await serves({ tunnel, client })
   })
 
-  test('shows the command when -R is missing, at once', async () => {
+  test('shows the right command at once when -R is missing', async () => {
     const { tunnel, commands } = await newTunnel()
     const { hostname, endpoint } = tunnel
     await using client = await typed(commands.ssh.replace(' -N ', ' -T ').replace(/ -R \S+/, ''))
@@ -140,14 +140,14 @@ describe('the terminal of a command without -N', () => {
   })
 })
 
-test('the unit is one that systemd starts and keeps up', async () => {
+test('the systemd unit is valid and always restarts its command', async () => {
   const { tunnel, commands } = await newTunnel()
   expect(sectionsOf(commands.systemd)).toMatchObject({
     Unit: { Description: `Tunnel ${tunnel.hostname}`, After: 'network-online.target' },
     Service: { Restart: 'always', RestartSec: '4' },
     Install: { WantedBy: 'default.target' },
   })
-  // It says on stderr what it does not understand, and takes the rest.
+  // systemd-analyze reports unknown settings on stderr and accepts the rest.
   const verify = 'if command -v systemd-analyze > /dev/null; then systemd-analyze verify --user --man=no "$1"; fi'
   const unit = join(directory, 'tunnel.service')
   await writeFile(unit, commands.systemd)

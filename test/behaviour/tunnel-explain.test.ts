@@ -6,7 +6,7 @@ import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
-/** What the edge is said to do, beside what it does. */
+/** Compares the explained decision of the edge with the real one. */
 
 const SOON = { timeout: 20_000, interval: 50 }
 const OTHERS = ['203.0.113.0/24']
@@ -14,32 +14,32 @@ const OTHERS = ['203.0.113.0/24']
 const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
-let someone: Person
+let sshUser: Person
 let localPort: number
-/** Addresses that the edge knows this machine by, as a visitor and as a client. */
+/** Addresses of this machine as the edge sees them, of a visitor and of a client. */
 let visitorIp: string
 let clientIp: string
 
-/** As an editor, another one in each call: each has an allowance of writes of their own. */
+/** Calls as a different editor each time, because the rate limit for writes applies to each caller. */
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
-const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
+const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [sshUser.publicKey], ...config })
 const explain = async ({ id }: Tunnel, body: object) => (await expectSuccess(call('POST', `/${id}/explain`, { body }))).body.data
 const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
 
 beforeAll(async () => {
   acme = await deployment.namespace()
-  someone = cleanup.use(await person())
+  sshUser = cleanup.use(await person())
   localPort = cleanup.use(await startLocalServer()).port
   const tunnel = await makeTunnel()
-  await using client = await someone.forward(tunnel, localPort)
+  await using client = await sshUser.forward(tunnel, localPort)
   visitorIp = await vi.waitFor(async () => {
     const { headers } = JSON.parse((await at(tunnel)).body) as Seen
-    return headers['x-forwarded-for'] ?? expect.fail('the backend is not told who visits')
+    return headers['x-forwarded-for'] ?? expect.fail('the backend got no X-Forwarded-For')
   }, SOON)
   clientIp = await vi.waitFor(async () => {
     const [connection] = (await call('GET', `/${tunnel.id}/connections?type=connect`)).body.data.connections
-    return connection?.clientIp ?? expect.fail(`nobody has connected: ${client.said()}`)
+    return connection?.clientIp ?? expect.fail(`the client has not connected: ${client.said()}`)
   }, SOON)
 })
 afterAll(async () => {
@@ -52,7 +52,7 @@ interface RequestRow {
   readonly config?: () => object
   readonly isOnline?: true
   readonly asked?: { readonly scheme?: 'http' | 'https'; readonly method?: string; readonly path?: string }
-  /** The check that stops; none: the backend answers. */
+  /** Check that rejects the request; absent when the backend answers. */
   readonly check?: string
   readonly status: number
   readonly reason?: string
@@ -63,22 +63,22 @@ const plain = { scheme: 'http' } as const
 const offline = { check: 'session', status: 503, reason: 'tunnel_offline' } as const
 const denied = { check: 'ingress', status: 403, reason: 'ip_denied' } as const
 
-describe('a request is answered as was explained', () => {
+describe('the edge answers a request as explained', () => {
   test.concurrent.each<RequestRow>([
-    { does: 'everyone may', isOnline: true, status: 200 },
+    { does: 'a visitor of a tunnel without restrictions', isOnline: true, status: 200 },
     { does: 'a visitor in the ingress list', config: () => ({ ingressIPWhitelist: [visitorIp] }), isOnline: true, status: 200 },
-    { does: 'one who is not in it', config: () => ({ ingressIPWhitelist: OTHERS }), ...denied },
+    { does: 'a visitor outside the ingress list', config: () => ({ ingressIPWhitelist: OTHERS }), ...denied },
     {
-      does: 'one who is not in it, by plain HTTP where HTTPS is due',
+      does: 'a visitor outside the ingress list, by plain HTTP where HTTPS is required',
       config: () => ({ ingressIPWhitelist: OTHERS, httpsOnly: true }),
       ...{ asked: plain, ...denied },
     },
     {
-      does: 'plain HTTP where HTTPS is due',
+      does: 'plain HTTP where HTTPS is required',
       config: () => ({ httpsOnly: true }),
       ...{ asked: plain, check: 'https_only', status: 301, reason: 'https_only' },
     },
-    { does: 'HTTPS where it is due', config: () => ({ httpsOnly: true }), isOnline: true, status: 200 },
+    { does: 'HTTPS where it is required', config: () => ({ httpsOnly: true }), isOnline: true, status: 200 },
     {
       does: 'a preflight that the edge answers',
       config: () => ({ allowCorsPreflight: true }),
@@ -86,23 +86,23 @@ describe('a request is answered as was explained', () => {
     },
     { does: 'a preflight for the backend', isOnline: true, asked: preflight, status: 200 },
     {
-      does: 'another method where preflights are answered',
+      does: 'another method where the edge answers preflights',
       config: () => ({ allowCorsPreflight: true }),
       ...{ isOnline: true, asked: { method: 'POST' }, status: 200 },
     },
     { does: 'a tunnel without a client', ...offline },
-    { does: 'one without a client, by plain HTTP', asked: plain, ...offline },
+    { does: 'a tunnel without a client, by plain HTTP', asked: plain, ...offline },
     {
-      does: 'a challenge that nobody ordered, from an address that may not visit',
+      does: 'an unknown ACME challenge, from an address outside the ingress list',
       config: () => ({ ingressIPWhitelist: OTHERS }),
       asked: { path: '/.well-known/acme-challenge/nobody' },
       ...{ check: 'acme_challenge', status: 404, reason: 'unknown_challenge' },
     },
   ])('$does', async ({ config, isOnline, asked = {}, check, status, reason }) => {
     const tunnel = await makeTunnel(config?.())
-    await using client = isOnline ? await someone.forward(tunnel, localPort) : undefined
+    await using client = isOnline ? await sshUser.forward(tunnel, localPort) : undefined
     const { path, ...options } = asked
-    // A preflight of the edge has no name of its own: the browser alone reads it.
+    // The edge sends no Mooring-Error with its answer to a preflight: only the browser reads that answer.
     const shown = status === 204 ? undefined : reason
     await vi.waitFor(async () => {
       const answer = await at(tunnel, path, options)
@@ -123,21 +123,21 @@ interface LoginRow {
   readonly does: string
   readonly config?: () => object
   readonly authMethod: 'key' | 'token'
-  /** Whether the tunnel has a password; the client brings it, else one that nobody has issued. */
+  /** Whether the tunnel has a password. The client sends it, or else a password that was never issued. */
   readonly hasPassword?: true
   readonly reason?: string
 }
 
 describe('a method that the edge refuses', () => {
   const sourceIp = '203.0.113.7'
-  test('CONNECT is explained as one', async () => {
+  test('CONNECT is explained as a bad request', async () => {
     expect(await explain(await makeTunnel(), { sourceIp, method: 'CONNECT' })).toEqual({
       steps: [{ check: 'parse', verdict: 'stop', detail: 'the request target is not valid' }],
       answer: { status: 400, reason: 'bad_request' },
     })
   })
 
-  test('of more than 32 characters is refused here too', async () => {
+  test('with more than 32 characters is rejected by explain, too', async () => {
     const { id } = await makeTunnel()
     const ask = (length: number) => call('POST', `/${id}/explain`, { body: { sourceIp, method: 'M'.repeat(length) } })
     expect(codeOf(await ask(32))).toBe('200 OK')
@@ -146,16 +146,26 @@ describe('a method that the edge refuses', () => {
   })
 })
 
-describe('a login ends as was explained', () => {
+describe('the edge decides a login as explained', () => {
   test.concurrent.each<LoginRow>([
     { does: 'a key', authMethod: 'key' },
     { does: 'a password', authMethod: 'token', hasPassword: true },
     { does: 'a client in the list of SSH sources', config: () => ({ sshIPWhitelist: [clientIp] }), authMethod: 'key' },
-    { does: 'one who is not in it', config: () => ({ sshIPWhitelist: OTHERS }), authMethod: 'key', reason: 'ip_denied' },
-    { does: 'a key where passwords are due', config: () => ({ authMode: 'token' }), authMethod: 'key', reason: 'auth_mode' },
-    { does: 'a password where keys are due', config: () => ({ authMode: 'key' }), authMethod: 'token', reason: 'auth_mode' },
-    { does: 'a key where there is none', config: () => ({ authorizedKeys: [] }), authMethod: 'key', reason: 'no_credential' },
-    { does: 'a password where there is none', authMethod: 'token', reason: 'no_credential' },
+    {
+      does: 'a client outside the list of SSH sources',
+      config: () => ({ sshIPWhitelist: OTHERS }),
+      authMethod: 'key',
+      reason: 'ip_denied',
+    },
+    { does: 'a key where passwords are required', config: () => ({ authMode: 'token' }), authMethod: 'key', reason: 'auth_mode' },
+    { does: 'a password where keys are required', config: () => ({ authMode: 'key' }), authMethod: 'token', reason: 'auth_mode' },
+    {
+      does: 'a key where the tunnel has none',
+      config: () => ({ authorizedKeys: [] }),
+      authMethod: 'key',
+      reason: 'no_credential',
+    },
+    { does: 'a password where the tunnel has none', authMethod: 'token', reason: 'no_credential' },
   ])('$does', async ({ config, authMethod, hasPassword, reason }) => {
     const tunnel = await makeTunnel(config?.())
     const issued =
@@ -165,17 +175,17 @@ describe('a login ends as was explained', () => {
     expect(steps.at(-1)?.verdict).toBe(reason === undefined ? 'pass' : 'stop')
 
     const password = authMethod === 'token' ? (issued ?? `mt_${'0'.repeat(32)}`) : undefined
-    await using client = await someone.forward(tunnel, localPort, password)
+    await using client = await sshUser.forward(tunnel, localPort, password)
     if (reason !== undefined) expect(await client.exited).not.toBe(0)
     await vi.waitFor(async () => {
       const { connections } = (await call('GET', `/${tunnel.id}/connections?include=refused`)).body.data
-      const [{ type, reason: why }] = [connections[0] ?? expect.fail(`nothing is recorded: ${client.said()}`)]
+      const [{ type, reason: why }] = [connections[0] ?? expect.fail(`the journal has no connection: ${client.said()}`)]
       expect([type, why]).toEqual(reason === undefined ? ['connect', null] : ['refused', reason])
     }, SOON)
   })
 })
 
-describe('a question that is wrong is refused with the name of each wrong field', () => {
+describe('an invalid explain request is rejected with the name of each invalid field', () => {
   let tunnel: Tunnel
   beforeAll(async () => {
     tunnel = await makeTunnel()
@@ -207,7 +217,7 @@ describe('a question that is wrong is refused with the name of each wrong field'
   })
 })
 
-test('a viewer may ask; of a tunnel that is elsewhere nobody is told', async () => {
+test('a viewer may call explain; a tunnel of another namespace is not found', async () => {
   const { id } = await makeTunnel()
   const body = { sourceIp: '203.0.113.7' }
   expect(codeOf(await acme.as('viewer')('POST', `${acme.path}/tunnels/${id}/explain`, { body }))).toBe('200 OK')

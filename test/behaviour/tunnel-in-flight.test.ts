@@ -8,7 +8,7 @@ import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
 
-/** Requests that are under way while the settings of their tunnel change. */
+/** Requests in flight while the settings of their tunnel change. */
 
 const SOON = { timeout: 20_000, interval: 50 }
 const BODY = 'x'.repeat(4_000_000)
@@ -17,14 +17,14 @@ const BEGUN = 100_000
 const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
-let someone: Person
+let sshUser: Person
 let localPort: number
-/** Answers that wait for the test, by the path that they are to. */
+/** Responses that the test completes later, by request path. */
 const held = new Map<string, ServerResponse>()
 
 beforeAll(async () => {
   acme = await deployment.namespace()
-  someone = cleanup.use(await person())
+  sshUser = cleanup.use(await person())
   const server = createServer((req, res) => {
     const { pathname } = new URL(req.url ?? '/', 'http://local')
     res.setHeader('X-Own', 'yes').setHeader('X-Seen', String(req.headers['x-added'] ?? 'nothing'))
@@ -51,11 +51,11 @@ afterAll(async () => {
 
 const SCHEMES = ['http', 'https'] as const
 
-/** A tunnel with a download and a request without an answer under way, over each scheme, and an upgrade over HTTPS. */
+/** Opens on one tunnel, over HTTP and HTTPS each, a download and an unanswered request, and one upgraded connection over HTTPS. */
 async function busyTunnel() {
   const { ca } = deployment.installation
-  const tunnel = await acme.tunnel({ authorizedKeys: [someone.publicKey] })
-  const client = cleanup.use(await someone.forward(tunnel, localPort))
+  const tunnel = await acme.tunnel({ authorizedKeys: [sshUser.publicKey] })
+  const client = cleanup.use(await sshUser.forward(tunnel, localPort))
   const at = (options?: VisitOptions) => visit(ca, tunnel, '/', options)
   await vi.waitFor(async () => expect((await at()).status, client.said()).toBe(200), SOON)
   held.clear()
@@ -69,7 +69,7 @@ async function busyTunnel() {
   return { at, patch, downloads, waiting, socket }
 }
 
-test('a change of a tunnel cuts no request under way that it allows, and the next one has the new settings', async () => {
+test('a changed tunnel completes the requests in flight that it still allows and applies the new settings to the next request', async () => {
   const { at, patch, downloads, waiting, socket } = await busyTunnel()
   await patch({
     allowCorsPreflight: true,
@@ -94,7 +94,7 @@ test('a change of a tunnel cuts no request under way that it allows, and the nex
   expect(String(await echoed)).toBe('ping')
 })
 
-test('a change of a tunnel ends the requests under way that it does not allow, and no others', async () => {
+test('a changed tunnel ends only the requests in flight that it no longer allows', async () => {
   const { patch, downloads, waiting, socket } = await busyTunnel()
   const [plain, secure] = downloads
   const [plainWaiting, secureWaiting] = waiting

@@ -8,7 +8,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { scratch } from '../support/postgresql/scratch.ts'
 import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-/** What section 5 of the API takes and refuses. */
+/** Requests for tunnels that the API accepts and rejects. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-/** As an editor, another one in each call: each has an allowance of writes of their own. */
+/** Calls as a different editor each time, because the rate limit for writes applies to each caller. */
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
 const create = (body: object, headers: Record<string, string> = {}) => call('POST', '', { body, headers })
@@ -36,7 +36,7 @@ const times = <T>(count: number, make: (index: number) => T): readonly T[] =>
   Array.from({ length: count }, (_, index) => make(index))
 const ED25519 = `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(43)}`
 
-describe('a body that is wrong is refused with the name of each wrong field', () => {
+describe('an invalid body is rejected with the name of each invalid field', () => {
   test.each<{ body: object; fields: readonly string[] }>([
     { body: { regionId: 1 }, fields: ['name'] },
     { body: { name: 'a', regionId: '1' }, fields: ['regionId'] },
@@ -95,7 +95,7 @@ describe('a body that is wrong is refused with the name of each wrong field', ()
   })
 })
 
-test('keys of each type that ssh-keygen makes are taken as it writes them', async () => {
+test('POST accepts the public keys of each type as ssh-keygen writes them', async () => {
   const keys = [
     await publicKey('ed25519', '256'),
     ...(await Promise.all(['256', '384', '521'].map((bits) => publicKey('ecdsa', bits)))),
@@ -105,7 +105,7 @@ test('keys of each type that ssh-keygen makes are taken as it writes them', asyn
 })
 
 const ASTRAL = '🚢'.repeat(63)
-test('a name of 63 characters may be of any alphabet, and is refused with one more', async () => {
+test('a name has up to 63 characters of any alphabet, and is rejected with 64', async () => {
   const made = await create({ name: ASTRAL, regionId: region })
   expect(codeOf(made)).toBe('201 OK')
   const { id, name: given } = made.body.data.tunnel
@@ -119,12 +119,12 @@ test('a name of 63 characters may be of any alphabet, and is refused with one mo
   }
 })
 
-test.each([42, 0, -1, 9_999_999_999])('region %d is unknown', async (regionId) => {
+test.each([42, 0, -1, 9_999_999_999])('the unknown region %d is 422', async (regionId) => {
   const answer = await create({ name: 'a', regionId })
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unknown_region', ['regionId']])
 })
 
-test('its certificate was obtained between its creation and now', async () => {
+test('the certificate of a tunnel was obtained between the creation of the tunnel and now', async () => {
   const { id, createdAt } = await makeTunnel()
   const { certificate } = (await call('GET', `/${id}/certificate`)).body.data
   const times = [createdAt, certificate.obtainedAt, new Date().toISOString(), certificate.expiresAt]
@@ -132,7 +132,7 @@ test('its certificate was obtained between its creation and now', async () => {
 })
 
 describe('PATCH', () => {
-  test('replaces lists whole, puts defaults back for null, and says which version it made', async () => {
+  test('replaces whole lists, restores defaults for null, and returns the new version', async () => {
     const { id } = await makeTunnel({ httpsOnly: true, sshIPWhitelist: ['192.0.2.0/24'], target: 'localhost:3000' })
     const patch = (body: object, headers: Record<string, string> = {}) => call('PATCH', `/${id}`, { body, headers })
     const first = await patch({ config: { httpsOnly: null, sshIPWhitelist: ['::1'], target: null } })
@@ -147,7 +147,7 @@ describe('PATCH', () => {
     expect(codeOf(await patch({ name: 'third' }, { 'If-Match': String(second.headers.etag) }))).toBe('200 OK')
   })
 
-  test('weighs a target against what the tunnel allows already', async () => {
+  test('checks a target against the stored settings of the tunnel', async () => {
     const { id } = await makeTunnel()
     const patch = (config: object) => call('PATCH', `/${id}`, { body: { config } })
     const config = { target: 'db.internal:5432' }
@@ -161,7 +161,7 @@ describe('PATCH', () => {
     expect([codeOf(taken), fieldsOf(taken)]).toEqual(['400 invalid_request', ['config.target']])
   })
 
-  test('puts every default back for a config of null, and changes nothing without a field', async () => {
+  test('restores every default for a null config, and changes nothing without fields', async () => {
     const { id, config: defaults } = await makeTunnel()
     const patch = (body: object) => expectSuccess(call('PATCH', `/${id}`, { body }))
     const instanceBody = { httpsOnly: true, sshIPWhitelist: ['::1'], target: 'localhost:80' }
@@ -183,7 +183,7 @@ describe('PATCH', () => {
       body: { config: { target: 'db.internal:5432', forwardToOtherHosts: false, authMode: 'none' } },
       fields: ['config.authMode', 'config.target'],
     },
-  ])('refuses $body', async ({ body, fields }) => {
+  ])('rejects $body', async ({ body, fields }) => {
     const { id } = await makeTunnel()
     const answer = await call('PATCH', `/${id}`, { body })
     expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', fields])
@@ -191,7 +191,7 @@ describe('PATCH', () => {
 })
 
 describe('temporary passwords', () => {
-  test('are refused for a tunnel that takes keys alone, with the change that it needs', async () => {
+  test('are rejected for a tunnel that accepts only keys, and the error names the required change', async () => {
     const { id } = await acme.tunnel({ authMode: 'key' })
     const path = `${acme.path}/tunnels/${id}`
     const refused = await acme.as('editor')('POST', `${path}/passwords`)
@@ -201,7 +201,7 @@ describe('temporary passwords', () => {
     await expectSuccess(acme.as('editor')('POST', `${path}/passwords`))
   })
 
-  test('an Idempotency-Key gives the same password again; a call needs no body', async () => {
+  test('are the same again for a repeated Idempotency-Key, and need no body', async () => {
     const { hostname } = await makeTunnel()
     const editor = acme.as('editor')
     const path = `${acme.path}/tunnels/${hostname}/passwords`
@@ -221,7 +221,7 @@ describe('temporary passwords', () => {
     )
   })
 
-  test('one is taken away by the version alone that If-Match names', async () => {
+  test('are revoked only with the current version in If-Match', async () => {
     const { id } = await makeTunnel()
     const issued = await call('POST', `/${id}/passwords`)
     const { password } = issued.body.data
@@ -232,7 +232,7 @@ describe('temporary passwords', () => {
     expect((await call('GET', `/${id}/passwords`)).body.data).toMatchObject({ passwords: [] })
   })
 
-  test('asked for while the tunnel goes, it is there, or has a conflict, or is not found; nobody waits', async () => {
+  test('requested during the deletion of the tunnel are issued, a conflict or not found, and no call waits', async () => {
     for (let round = 0; round < 4; round++) {
       const { id } = await makeTunnel()
       const [gone, issued] = await Promise.all([call('DELETE', `/${id}`), call('POST', `/${id}/passwords`, { body: {} })])
@@ -241,7 +241,7 @@ describe('temporary passwords', () => {
     }
   })
 
-  test('ten live ones at the most, also of those asked for at one moment', async () => {
+  test('are at most ten at a time, also when requested at once', async () => {
     const { id } = await makeTunnel()
     const answers = await Promise.all(times(14, () => call('POST', `/${id}/passwords`, { body: {} })))
     const codes = answers.map(codeOf)
@@ -255,13 +255,13 @@ test.each([
   ['cursor=abc&limit=1', 'cursor'],
   ['to=2020-01-01T00:00:00Z', 'to'],
   ['from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z', 'to'],
-])('the requests from now on cannot be asked for with %s', async (query, field) => {
+])('a stream of new requests cannot be combined with %s', async (query, field) => {
   const { id } = await makeTunnel()
   const answer = await call('GET', `/${id}/requests?follow=true&${query}`)
   expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', [field]])
 })
 
-test('what a viewer may: read all, and issue nothing; what is in another namespace is not there', async () => {
+test('a viewer reads all of a tunnel and issues nothing; another namespace finds nothing', async () => {
   const { id } = await makeTunnel()
   const reads = ['', '/passwords', '/connections', '/requests', '/stats', '/certificate', '/connect']
   const viewer = acme.as('viewer')

@@ -6,18 +6,18 @@ import { person, type Person } from '../support/edge/stock-ssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
-/** Tunnels by stock ssh, from a POST to a page. */
+/** Tunnels with the stock ssh client, from creation to the answer for a visitor. */
 
 const SOON = { timeout: 20_000, interval: 50 }
 
 const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 let acme: Tenant
-let someone: Person
+let sshUser: Person
 let localPort: number
 beforeAll(async () => {
   acme = await deployment.namespace()
-  someone = cleanup.use(await person())
+  sshUser = cleanup.use(await person())
   localPort = cleanup.use(await startLocalServer()).port
 })
 afterAll(async () => {
@@ -25,14 +25,14 @@ afterAll(async () => {
   await deployment[Symbol.asyncDispose]()
 })
 
-/** As an editor, another one in each call: each has an allowance of writes of their own. */
+/** Calls as a different editor each time, because the rate limit for writes applies to each caller. */
 const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
-const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [someone.publicKey], ...config })
+const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [sshUser.publicKey], ...config })
 const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
 const serves = (tunnel: Tunnel) => vi.waitFor(async () => expect((await at(tunnel)).status).toBe(200), SOON)
 
-test('one POST gives a hostname for life with a certificate, and the command that connects it', async () => {
+test('one POST returns a permanent hostname with a certificate, and the command that connects the tunnel', async () => {
   const tunnel = await makeTunnel()
   const { hostname, endpoint } = tunnel
   expect(hostname).toMatch(/^[0-9a-f]{16}$/)
@@ -46,10 +46,10 @@ test('one POST gives a hostname for life with a certificate, and the command tha
   expect((await call('GET', `/${hostname}`)).body.data.tunnel.id).toBe(tunnel.id)
 })
 
-test('a stock ssh client shows a local port at the public URL, and everything that happens is in the journal', async () => {
+test('a stock ssh client publishes a local port at the public URL, and the journal records connections and requests', async () => {
   const tunnel = await makeTunnel()
   const { id, hostname, url } = tunnel
-  await using client = await someone.forward(tunnel, localPort)
+  await using client = await sshUser.forward(tunnel, localPort)
   await serves(tunnel)
   expect(client.said()).toContain(url)
 
@@ -79,9 +79,9 @@ test('a stock ssh client shows a local port at the public URL, and everything th
 })
 
 describe('live config', () => {
-  test('headers, CORS preflights, allow lists and httpsOnly are in force without a reconnect', async () => {
+  test('headers, CORS preflights, allow lists and httpsOnly take effect without a reconnect', async () => {
     const tunnel = await makeTunnel()
-    await using client = await someone.forward(tunnel, localPort)
+    await using client = await sshUser.forward(tunnel, localPort)
     await serves(tunnel)
     const patch = (config: object) => expectSuccess(call('PATCH', `/${tunnel.hostname}`, { body: { config } }))
     const soon = (holds: () => Promise<void>) => vi.waitFor(holds, SOON)
@@ -111,9 +111,9 @@ describe('live config', () => {
     expect(client.said()).not.toContain('closed')
   })
 
-  test('a client that may not connect any more is told so and closed', async () => {
+  test('a client that is not authorized any more gets a message and is disconnected', async () => {
     const tunnel = await makeTunnel()
-    await using client = await someone.forward(tunnel, localPort)
+    await using client = await sshUser.forward(tunnel, localPort)
     await serves(tunnel)
     await expectSuccess(call('PATCH', `/${tunnel.hostname}`, { body: { config: { sshIPWhitelist: ['203.0.113.7'] } } }))
     expect(await client.exited).not.toBe(0)
@@ -121,18 +121,18 @@ describe('live config', () => {
   })
 })
 
-test('a temporary password opens the tunnel until it is revoked, which ends its sessions', async () => {
+test('a temporary password connects a client until it is revoked, which ends its sessions', async () => {
   const tunnel = await makeTunnel({ authorizedKeys: [] })
   const { password } = (await expectSuccess(call('POST', `/${tunnel.id}/passwords`, { body: {} }))).body.data
-  await using client = await someone.forward(tunnel, localPort, password.password)
+  await using client = await sshUser.forward(tunnel, localPort, password.password)
   await serves(tunnel)
   await expectSuccess(call('DELETE', `/${tunnel.id}/passwords/${password.id}`))
   expect(await client.exited).not.toBe(0)
-  await using again = await someone.forward(tunnel, localPort, password.password)
+  await using again = await sshUser.forward(tunnel, localPort, password.password)
   expect(await again.exited).not.toBe(0)
 })
 
-test('a deleted tunnel is gone, with its hostname; the audit entries stay', async () => {
+test('DELETE removes a tunnel with its hostname; its audit entries stay', async () => {
   const tunnel = await makeTunnel()
   expect(codeOf(await call('DELETE', `/${tunnel.hostname}`))).toBe('200 OK')
   expect(codeOf(await call('GET', `/${tunnel.id}`))).toBe('404 not_found')

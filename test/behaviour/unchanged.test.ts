@@ -3,7 +3,7 @@ import { type Answer, codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
-/** A PATCH that asks for what is so already writes nothing: no version, no time, no entry of the audit log. */
+/** Checks that a PATCH without an effective change writes nothing: no version, no time, no audit entry. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -17,16 +17,16 @@ async function actionsOf(id: string): Promise<readonly string[]> {
   return entries.map(({ action }) => action)
 }
 
-/** Entries of later changes come after those of earlier ones, so that one that is there says which others never will be. */
+/** The audit log is in order of time: when the entry of a later change exists, no earlier entry is still to come. */
 const untilActions = (id: string, actions: readonly string[]) =>
   vi.waitFor(async () => expect(await actionsOf(id)).toEqual(actions), { timeout: 20_000, interval: 100 })
 
 interface Patched {
   readonly path: string
-  /** Each asks for what is so after the first of them. */
+  /** Changes that have no effect after the first of them. */
   readonly bodies: readonly object[]
   readonly another: object
-  /** The resource in an answer. */
+  /** Returns the resource in an answer. */
   readonly of: (answer: Answer) => object
 }
 
@@ -47,7 +47,7 @@ async function holds(id: string, { path, bodies, another, of }: Patched): Promis
   await untilActions(id, ['update', 'update', 'create'])
 }
 
-test('of a tunnel', async () => {
+test('PATCH without an effective change writes nothing of a tunnel', async () => {
   const { id } = await acme.tunnel()
   await holds(id, {
     path: `${acme.path}/tunnels/${id}`,
@@ -63,7 +63,7 @@ test('of a tunnel', async () => {
   })
 })
 
-test('of a database', async () => {
+test('PATCH without an effective change writes nothing of a database', async () => {
   const { id } = await acme.instance()
   const at = new Date(Date.now() + 3_600_000)
   const expiresAt = at.toISOString()

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clientsOf } from './setup/kubectl.ts'
 import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
 
-/** What the operator's RBAC would let it do, and the admission policies of the chart do not. */
+/** Requests that the operator's RBAC allows and the chart's admission policies deny. */
 
 const TENANT = `policies-${Date.now().toString(36)}--prod`
 const SYSTEM = 'mooring-system'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => tenant[Symbol.asyncDispose]())
 
-describe('the operator, whose RBAC would let it into every namespace, is kept to those of tenants', () => {
+describe('the policies limit the operator, whose RBAC covers every namespace, to those of tenants:', () => {
   const as = ['--as', OPERATOR, '--dry-run=server']
   const bind = (namespace: string) =>
     kubectl(
@@ -33,30 +33,30 @@ describe('the operator, whose RBAC would let it into every namespace, is kept to
       ].concat(as),
     )
 
-  test('it binds Secrets in a tenant’s namespace', async () => {
+  test('it can bind its role for Secrets in a tenant’s namespace', async () => {
     expect(await bind(TENANT)).toContain('created')
   })
 
-  test.each(['kube-system', 'default', SYSTEM])('it cannot bind itself those of %s', async (namespace) => {
-    // In its own namespace two policies refuse it, and either may be the one that is told.
+  test.each(['kube-system', 'default', SYSTEM])('it cannot bind its role for Secrets in %s', async (namespace) => {
+    // In the operator's own namespace two policies deny the request, and the error names either.
     await expect(bind(namespace)).rejects.toThrow(/the operator may touch only/)
   })
 
-  // The API server itself keeps others from kube-system, kube-public and default.
+  // The API server itself prevents the deletion of kube-system, kube-public and default.
   test.each(['kube-node-lease', SYSTEM, SHARED])('it cannot delete the Namespace %s', async (namespace) => {
     await expect(kubectl(['delete', 'namespace', namespace, ...as])).rejects.toThrow(/only the namespaces of tenants/)
   })
 
-  test('it cannot label somebody’s Namespace', async () => {
+  test('it cannot label another Namespace', async () => {
     const label = kubectl(['label', 'namespace', 'kube-system', 'mooring.dev/organization=x', ...as])
     await expect(label).rejects.toThrow(/only the namespaces of tenants/)
   })
 })
 
-describe('the operator, whose RBAC would let it have all of its own namespace, is kept to what it makes itself', () => {
+describe('the policies limit the operator, whose RBAC covers all of its own namespace, to objects that it creates:', () => {
   const as = ['--as', OPERATOR, '--dry-run=server', '--namespace', SYSTEM]
 
-  test('it may delete what belongs to edges', async () => {
+  test('it can delete objects of edges', async () => {
     expect(await kubectl(['delete', 'deployment', 'edge-default', ...as])).toContain('deleted')
     expect(await kubectl(['delete', 'secret', tenant.certificate, ...as])).toContain('deleted')
   })
@@ -65,8 +65,8 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
     ['delete', 'deployment', 'mooring-operator'],
     ['delete', 'deployment', 'mooring-apiserver'],
     ['delete', 'secret', 'mooring-ca'],
-    ['create', 'serviceaccount', 'somebody'],
-    ['create', 'secret', 'generic', 'somebodys', '--from-literal=a=b'],
+    ['create', 'serviceaccount', 'unrelated'],
+    ['create', 'secret', 'generic', 'unrelated', '--from-literal=a=b'],
   ])('it cannot %s the %s %s', async (...what) => {
     await expect(kubectl([...what, ...as])).rejects.toThrow(/may touch only what it makes itself/)
   })
@@ -81,7 +81,7 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
       rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['mooring-ca'], verbs: ['get'] }],
     },
     {
-      does: 'let edges look at pods',
+      does: 'let edges read pods',
       rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }],
     },
   ])('it cannot $does', async ({ rules }) => {
@@ -101,7 +101,7 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
     readonly container?: object
   }
 
-  /** A Deployment as the operator makes them for edges, but for what a test wants different. */
+  /** Deployment as the operator creates it for edges, with the given differences. */
   function edgeDeployment({ pod, container }: PodTraits) {
     const labels = { app: 'x' }
     const securityContext = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } }
@@ -116,7 +116,7 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
     }
   }
 
-  test('it runs edges', async () => {
+  test('it can create the Deployment of edges', async () => {
     expect(await kubectl(['create', '--filename', '-', ...as], edgeDeployment({}))).toContain('created')
   })
 
@@ -127,11 +127,11 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
       refused: 'service accounts of edges',
     },
     { does: 'privileged', container: { privileged: true, allowPrivilegeEscalation: true }, refused: 'without privileges' },
-    { does: 'with more privileges later', container: { allowPrivilegeEscalation: true }, refused: 'without privileges' },
+    { does: 'with privilege escalation', container: { allowPrivilegeEscalation: true }, refused: 'without privileges' },
     { does: 'with capabilities', container: { capabilities: { add: ['SYS_ADMIN'] } }, refused: 'without privileges' },
     { does: 'as root', container: { runAsUser: 0 }, refused: 'without privileges' },
     { does: 'on the network of the node', pod: { hostNetwork: true }, refused: 'of their node' },
-    { does: 'among the processes of the node', pod: { hostPID: true }, refused: 'of their node' },
+    { does: 'in the process namespace of the node', pod: { hostPID: true }, refused: 'of their node' },
     { does: 'on a node of its choice', pod: { nodeName: 'x' }, refused: 'of their node' },
     {
       does: 'with files of the node',
@@ -139,11 +139,11 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
       refused: 'of their node',
     },
     {
-      does: 'with a privileged container beside',
+      does: 'with a privileged init container',
       pod: { initContainers: [{ name: 'y', image: 'x', securityContext: { privileged: true } }] },
       refused: 'without privileges',
     },
-  ])('it cannot run pods under the name of edges $does', async ({ refused, ...traits }) => {
+  ])('it cannot run pods of edges $does', async ({ refused, ...traits }) => {
     await expect(kubectl(['create', '--filename', '-', ...as], edgeDeployment(traits))).rejects.toThrow(refused)
   })
 
@@ -158,8 +158,8 @@ describe('the operator, whose RBAC would let it have all of its own namespace, i
 
   test.each([
     { does: 'bind a ClusterRole', to: ['--clusterrole', 'mooring-edge', '--serviceaccount', `${SYSTEM}:edge-x`] },
-    { does: 'bind somebody else', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:somebody`] },
-  ])('it cannot $does under the name of edges', async ({ to }) => {
+    { does: 'bind another service account', to: ['--role', 'edge-default', '--serviceaccount', `${SYSTEM}:unrelated`] },
+  ])('it cannot $does in a RoleBinding of edges', async ({ to }) => {
     await expect(kubectl(['create', 'rolebinding', 'edge-x', ...to, ...as])).rejects.toThrow(/only the Roles of edges/)
   })
 })

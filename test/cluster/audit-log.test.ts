@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/api/audit-log.ts'
 import { clientsOf } from './setup/kubectl.ts'
 
-test('the audit log has a write by the time it is answered, and no reads', async () => {
+test('the audit log has each write as soon as it is answered, and no reads', async () => {
   const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
   const log = openAuditLog()
   const mark = await log.mark()
@@ -35,21 +35,21 @@ const event = {
 test.each([
   { does: 'a patch of a status is a write', change: {}, is: { resource: 'sharedinstances/status', verb: 'patch' } },
   {
-    does: 'an attempt of nobody known is a write',
+    does: 'an unauthenticated attempt is a write',
     change: { user: {}, responseStatus: { code: 401 } },
     is: { user: '', code: 401 },
   },
-  { does: 'a request that is still going on is none', change: { stage: 'ResponseStarted' }, is: undefined },
-  { does: 'a read is none', change: { verb: 'watch' }, is: undefined },
-  { does: 'a question of permission is none', change: { objectRef: { resource: 'subjectaccessreviews' } }, is: undefined },
-  { does: 'a call without an object is none', change: { objectRef: undefined }, is: undefined },
+  { does: 'an unfinished request is not a write', change: { stage: 'ResponseStarted' }, is: undefined },
+  { does: 'a read is not a write', change: { verb: 'watch' }, is: undefined },
+  { does: 'an access review is not a write', change: { objectRef: { resource: 'subjectaccessreviews' } }, is: undefined },
+  { does: 'a call without an object is not a write', change: { objectRef: undefined }, is: undefined },
 ])('$does', ({ change, is }) => {
   const write = writeOf(JSON.stringify({ ...event, verb: 'patch', ...change }))
   if (is) expect(write).toMatchObject(is)
   else expect(write).toBeUndefined()
 })
 
-test('a line that is still being written is not read yet', async () => {
+test('an incomplete last line is ignored', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-audit-'))
   try {
     const file = join(directory, 'audit.log')
@@ -61,7 +61,7 @@ test('a line that is still being written is not read yet', async () => {
   }
 })
 
-test('writes that overlap count once', () => {
+test('overlapping writes count once', () => {
   const between = (from: number, to: number): ApiWrite => ({
     ...{ user: 'u', pod: undefined, verb: 'create', resource: 'r', namespace: undefined, name: undefined, code: 201 },
     ...{ from, to },

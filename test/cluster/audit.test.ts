@@ -3,7 +3,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from './setup/kubectl.ts'
 
-/** The audit log has what is done by kubectl, too. */
+/** Entries of the audit log for changes by kubectl. */
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-test('who makes, changes and deletes a tunnel by kubectl is in the audit log', async () => {
+test('the audit log records creation, change and deletion of a tunnel by kubectl with the user', async () => {
   const namespace = `${acme.organization}--${acme.namespace}`
   const tunnel = (config: object) => ({
     ...{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name: 'audited', namespace } },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { parseSettings } from '../../operator/settings.ts'
 import { run } from './setup/run.ts'
 
-/** What the chart makes of its values without a cluster. */
+/** Manifests that the chart renders from its values, without a cluster. */
 
 const CHART = fileURLToPath(new URL('../../charts/mooring', import.meta.url))
 const region = (more: object) => ({ name: 'a', id: '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10', regionId: 1, ...more })
@@ -15,11 +15,11 @@ const template = (values: object, ...more: string[]) =>
     input: JSON.stringify(values),
   })
 
-describe('values that are wrong are refused, with the value and the rule', () => {
+describe('the chart rejects invalid values with the value and the rule', () => {
   test.each([
     { does: 'an unknown name', values: { replicas: 3 }, says: "additional properties 'replicas' not allowed" },
     {
-      does: 'an unknown name further down',
+      does: 'an unknown nested name',
       values: { apiserver: { tls: { secret: 'x' } } },
       says: "'/apiserver/tls': additional properties 'secret'",
     },
@@ -30,12 +30,12 @@ describe('values that are wrong are refused, with the value and the rule', () =>
       says: "'/apiserver/service/type': value must be one of 'ClusterIP'",
     },
     {
-      does: 'a number in words',
+      does: 'a string for a number',
       values: { apiserver: { quotaInstances: 'many' } },
       says: "'/apiserver/quotaInstances': got string, want integer",
     },
     {
-      does: 'an engine that nobody knows',
+      does: 'an unknown engine',
       values: { regions: [region({ motors: [{ id: 'oracle-23' }] })] },
       says: "'/regions/0/motors/0/id': value must be one of 'mysql-5.7.38'",
     },
@@ -50,7 +50,7 @@ describe('values that are wrong are refused, with the value and the rule', () =>
       says: "'/oidc/issuers/0/url': 'http://x' does not match",
     },
     {
-      does: 'an issuer with a name of Mooring',
+      does: 'an issuer with a reserved name',
       values: { oidc: { issuers: [{ name: 'system', url: 'https://x' }] } },
       says: 'local, mooring and system are taken',
     },
@@ -65,12 +65,12 @@ describe('values that are wrong are refused, with the value and the rule', () =>
       says: 'apiserver.writeBurst must be at least apiserver.writeRate, which is 50',
     },
     {
-      does: 'a limit below what is set aside',
+      does: 'a memory limit below the request',
       values: { databases: { size: { memoryMiB: 4096 } } },
       says: 'databases.size.memoryLimitMiB must be at least',
     },
     {
-      does: 'a domain that is none',
+      does: 'an invalid domain',
       values: { edges: { domain: 'Tunnels!' } },
       says: "'/edges/domain': 'Tunnels!' does not match",
     },
@@ -80,7 +80,7 @@ describe('values that are wrong are refused, with the value and the rule', () =>
       says: 'edges.domain needs a region',
     },
     {
-      does: 'edges in a region that is not there',
+      does: 'edges in an unknown region',
       values: { edges: { domain: 't.example', region: 'mars' } },
       says: 'edges.region must be the name of one of regions, not mars',
     },
@@ -92,20 +92,20 @@ describe('values that are wrong are refused, with the value and the rule', () =>
     await expect(template({}, '--namespace', 'default')).rejects.toThrow('Mooring lives in the namespace mooring-system')
   })
 
-  test('regions may do without engines', async () => {
+  test('the chart accepts regions without engines', async () => {
     expect(
       await template({ regions: [region({}), region({ name: 'b', id: 'c'.repeat(8) + region({}).id.slice(8), regionId: 2 })] }),
     ).toContain('name: b')
   })
 })
 
-test('the operator and the API hold the same quotas', async () => {
+test('the operator and the API get the same quotas', async () => {
   const text = await template({ apiserver: { quotaInstances: 7, quotaTunnels: 9 } })
   expect(text.match(/MOORING_QUOTA_INSTANCES, value: "7"/g)).toHaveLength(2)
   expect(text.match(/MOORING_QUOTA_TUNNELS, value: "9"/g)).toHaveLength(2)
 })
 
-test('the catalog is shown to the groups that are named, all that have logged in by default, and to nobody where none is', async () => {
+test('catalogViewers names the groups that see the catalog: by default all authenticated users, with an empty list no group', async () => {
   const binding = 'name: mooring-catalog-viewers'
   expect(await template({})).toMatch(new RegExp(`${binding}\n[^]*?kind: Group\n +name: "system:authenticated"\n`))
   const named = await template({ catalogViewers: ['corp:developers', 'corp:ci'] })
@@ -113,7 +113,7 @@ test('the catalog is shown to the groups that are named, all that have logged in
   expect(await template({ catalogViewers: [] })).not.toContain(binding)
 })
 
-test('a ServiceMonitor is rendered only where the cluster knows that kind', async () => {
+test('the chart renders a ServiceMonitor only if the cluster has that kind', async () => {
   const kind = 'monitoring.coreos.com/v1/ServiceMonitor'
   expect(await template({})).not.toContain('kind: ServiceMonitor')
   expect(await template({}, '--api-versions', kind)).toContain('kind: ServiceMonitor')
@@ -122,7 +122,7 @@ test('a ServiceMonitor is rendered only where the cluster knows that kind', asyn
 })
 
 describe('the NOTES', () => {
-  /** Without a cluster; the region is the chart's own. */
+  /** Renders the NOTES without a cluster, with the chart's default region. */
   async function notes(values: object): Promise<string> {
     const args = ['install', 'mooring', CHART, '--namespace', 'mooring-system', '--dry-run=client', '-f', '-']
     const text = await run({ file: 'helm', args, input: JSON.stringify(values) })
@@ -137,7 +137,7 @@ describe('the NOTES', () => {
       type: 'LoadBalancer',
       has: ['{.status.loadBalancer.ingress[0].ip}', 'ssh_port=22 https_port=443', '*.t.example lead to $edge'],
     },
-  ])('have commands for a tunnel by a Service of type $type, which a shell can read', async ({ type, has }) => {
+  ])('have valid shell commands for a tunnel by a Service of type $type', async ({ type, has }) => {
     const ports = { ssh: 22, http: 80, https: 443 }
     const text = await notes({ edges: { domain, sshHost: 'ssh.example', ports, service: { type } } })
     for (const part of [...has, 't.example, ssh.example and *.t.example']) expect(text).toContain(part)
@@ -148,7 +148,7 @@ describe('the NOTES', () => {
     await run({ file: 'bash', args: ['-n'], input: lines.map((line) => line.slice(2)).join('\n') })
   })
 
-  test('say what is missing for tunnels, and nothing where there are to be none', async () => {
+  test('name the missing domain of tunnels, and mention no tunnels when edges are disabled', async () => {
     expect(await notes({})).toContain('There is no domain for tunnels yet')
     expect(await notes({ edges: { enabled: false, domain } })).not.toMatch(/first tunnel|no domain|edge-default/)
   })
@@ -158,20 +158,20 @@ describe('edges', () => {
   const edgesOf = (text: string): object =>
     JSON.parse(JSON.parse(/MOORING_EDGES, value: (".*") }/.exec(text)?.[1] ?? '') as string) as object
 
-  test('the operator takes what the chart says of them', async () => {
+  test('the operator accepts their settings from the chart', async () => {
     const parsed = parseSettings([], {
       MOORING_EDGES: JSON.stringify(edgesOf(await template({ imagePullSecrets: ['registry'] }))),
     })
     expect(parsed).toMatchObject({ ok: { edges: { image: 'mooring:0.1.0', pullSecrets: ['registry'], networkPolicy: true } } })
   })
 
-  test('what is set for the other components restarts none of them', async () => {
+  test('settings of other components do not restart them', async () => {
     const fixed = { edges: { image: { tag: '0.1.0' } } }
     const changed = { ...fixed, image: { tag: '0.2.0' }, logLevel: 'debug', operator: { heapMiB: 400 } }
     expect(edgesOf(await template(changed))).toEqual(edgesOf(await template(fixed)))
   })
 
-  test('an endpoint is made of a domain, in the first region or the one that is named', async () => {
+  test('a domain adds an endpoint, in the first region or in the named one', async () => {
     const second = region({ name: 'b', id: `c0ffee00${region({}).id.slice(8)}`, regionId: 2 })
     const regions = [region({}), second]
     expect(await template({ regions })).not.toContain('kind: TunnelEndpoint')
@@ -181,12 +181,12 @@ describe('edges', () => {
     expect(named.slice(named.indexOf('kind: TunnelEndpoint'))).toMatch(/region: "c0ffee00[^]*sshHost: "ssh\.example"/)
   })
 
-  test('without them no tunnels are served, and no journal is waited for', async () => {
+  test('without edges the chart renders no endpoint and no journal', async () => {
     const text = await template({ edges: { enabled: false, domain: 't.example' } })
     for (const absent of ['MOORING_EDGES', 'journal-reader', 'kind: TunnelEndpoint']) expect(text).not.toContain(absent)
   })
 
-  test('the API waits for a journal of its own, which is there at once, and not for one outside', async () => {
+  test('the API requires the Secret of Mooring’s own journal at its start, but not that of an outside journal', async () => {
     expect(await template({})).toMatch(/secretName: journal-reader, .*optional: false/)
     const outside = await template({ tunnels: { journal: { secretName: 'theirs' } } })
     expect(outside).toMatch(/secretName: journal-reader, .*optional: true/)

@@ -20,12 +20,12 @@ import { type SecondCluster, startSecondCluster } from './setup/second-cluster.t
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { type Edges, edgesOf, SOON } from './tunnels/edges.ts'
 
-/** The chart as somebody meets it who installs it: what it says, and what a company sets. */
+/** Installation of the chart by an administrator: its NOTES, and settings of a company. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CHART = `${ROOT}charts/mooring`
 const IN_SYSTEM = ['--namespace', 'mooring-system']
-describe('installed', () => {
+describe('the installed chart', () => {
   let cluster: SecondCluster
   let kubectl: Kubernetes['kubectl']
   let directory: string
@@ -55,16 +55,16 @@ describe('installed', () => {
     await rm(directory, { recursive: true })
   })
 
-  test('the commands of the NOTES do what they say, pasted as they are', async () => {
+  test('the unchanged commands of the NOTES work', async () => {
     const notes = await run({ file: 'helm', args: ['get', 'notes', 'mooring', ...IN_SYSTEM], env: environment() })
     await using local = await startLocalServer()
     const key = join(directory, '.ssh', 'id_ed25519')
     await mkdir(join(directory, '.ssh'), { mode: 0o700 })
-    await run({ file: 'ssh-keygen', args: ['-q', '-t', 'ed25519', '-N', '', '-C', 'somebody', '-f', key] })
+    await run({ file: 'ssh-keygen', args: ['-q', '-t', 'ed25519', '-N', '', '-C', 'user', '-f', key] })
     await writeSsh(directory, { options: [`IdentityFile=${key}`, 'StrictHostKeyChecking=yes'], localPort: local.port })
     const lines = notes.split('\n').filter((line) => line.startsWith('  '))
     const commands = await onFreePorts(lines.map((line) => line.slice(2)).join('\n'))
-    // What somebody's shell has in the background ends with it.
+    // Background jobs end with the shell, as in an interactive one.
     const script = ["trap 'kill $(jobs -p)' EXIT", 'cd "$0"', commands].join('\n')
     const env = { ...environment(), HOME: directory, PATH: `${directory}:${process.env.PATH ?? ''}` }
     const output = await run({ file: 'bash', args: ['-c', script, directory], env })
@@ -74,11 +74,11 @@ describe('installed', () => {
       /postgresql:\/\/second[a-z2-7]+:[^@]+@[a-z0-9.-]+\.mooring-shared\.svc:5432\/second[a-z2-7]+\?sslmode=verify-full&sslrootcert=ca\.crt$/m,
     )
     expect(output).toContain('tunnel.mooring.dev/web condition met')
-    // Said by the local server, to a visitor of the tunnel.
+    // Answer of the local server to a visitor of the tunnel.
     expect(output).toMatch(/"host":"[0-9a-f]{16}\.tunnel\.test"/)
   }, 240_000)
 
-  test('a server that is exposed by ClusterIP is reached by its host from a pod of its tenant', async () => {
+  test('a pod of a tenant reaches a server with exposure ClusterIP by its host', async () => {
     const where = 'jsonpath={.status.host} {.status.port}'
     const [host = '', port] = (await kubectl(['get', 'si', 'second', '--namespace', 'acme--prod', '--output', where])).split(' ')
     await using store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: cluster.clients.kubeconfig }) })
@@ -86,7 +86,7 @@ describe('installed', () => {
     expect(await visit(store.client, from, [{ host, port: Number(port) }])).toEqual(['open'])
   })
 
-  test('Prometheus finds the metrics by a ServiceMonitor, as the cluster knows that kind', async () => {
+  test('the ServiceMonitor selects both metrics Services', async () => {
     const selector = await kubectl([
       'get',
       'servicemonitor',
@@ -114,7 +114,7 @@ describe('installed', () => {
     })
     afterAll(() => bench[Symbol.asyncDispose]())
 
-    test('it gets what edges and API servers record, and none of those has a right to its tables but to read', async () => {
+    test('the journal has the records of edges and API servers, whose roles have at most SELECT on its tables', async () => {
       const [edge] = (await edges.ready()).values()
       const hostname = await bench.tunnel('web')
       bench.connect(hostname, edge)
@@ -135,7 +135,7 @@ describe('installed', () => {
       expect(roles).toEqual([{ more: false, roles: 2 }])
     })
 
-    test('one that another installation has is refused, until that one has been said to be gone', async () => {
+    test('the operator rejects a journal of another installation until the mark of that installation is removed', async () => {
       const of = async () => (await postgresql.query('SELECT id FROM journal.installation'))[0]?.id
       const mine = await kubectl(['get', 'namespace', 'mooring-system', '--output', 'jsonpath={.metadata.uid}'])
       expect(await of()).toBe(mine)
@@ -195,19 +195,19 @@ describe('installed', () => {
       return { status, body: JSON.parse(text) as unknown }
     }
 
-    test('the API shows the certificate of the Secret', async () => {
+    test('the API presents the certificate of the Secret', async () => {
       expect(await client.send(`${url}/readyz`, { method: 'GET', headers: {} })).toMatchObject({ status: 200 })
-      using stranger = createHttpsClient(provider.ca)
-      await expect(stranger.send(`${url}/readyz`, { method: 'GET', headers: {} })).rejects.toThrow(/certificate/)
+      using untrusting = createHttpsClient(provider.ca)
+      await expect(untrusting.send(`${url}/readyz`, { method: 'GET', headers: {} })).rejects.toThrow(/certificate/)
     })
 
-    test('a user of the provider signs in, and gets a role by kubectl', async () => {
+    test('a user of the provider signs in and gets a role by kubectl', async () => {
       const alice = await provider.token({ subject: 'alice', audience: 'mooring', groups: ['devs'] })
       expect(await get('/v1/me', alice)).toMatchObject({
         status: 200,
         body: { data: { user: 'corp:alice', groups: ['corp:devs'], namespaces: [] } },
       })
-      // A namespace where she has no role does not exist for her.
+      // A namespace in which the user has no role is not found.
       expect(await get('/v1/instances', alice)).toMatchObject({ status: 404 })
       await kubectl(['apply', '--filename', `${ROOT}docs/samples/member.yaml`])
       await expect.poll(() => get('/v1/instances', alice)).toMatchObject({ status: 200, body: { data: { instances: [{}, {}] } } })
@@ -219,7 +219,7 @@ describe('installed', () => {
         .toMatchObject({ body: { data: { namespaces: [{ organization: 'acme', namespace: 'prod', role: 'viewer' }] } } })
     })
 
-    test('a token for somebody else, or of somebody else, is none', async () => {
+    test('the API rejects a token for another audience or of another issuer', async () => {
       const elsewhere = await provider.token({ subject: 'alice', audience: 'other' })
       expect(await get('/v1/me', elsewhere)).toMatchObject({ status: 401 })
       await using impostor = await startIdentityProvider(cluster.hostAddress)
@@ -231,7 +231,7 @@ describe('installed', () => {
   const environment = () => ({ KUBECONFIG: cluster.clients.kubeconfig })
 })
 
-/** Where port-forwards of these commands listen, others of this machine may. The Services keep their ports. */
+/** Replaces the local ports of port-forward commands by free ones. The ports of the Services stay. */
 async function onFreePorts(commands: string): Promise<string> {
   let text = commands
   for (const port of [8443, 22222, 28443])
@@ -239,7 +239,7 @@ async function onFreePorts(commands: string): Promise<string> {
   return text
 }
 
-/** Nothing but the kind; its rules are those of the Prometheus operator. */
+/** Definition of the ServiceMonitor kind without its schema, in place of that of the Prometheus operator. */
 const SERVICE_MONITORS = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',

@@ -18,11 +18,11 @@ import { visit } from './servers/visitor.ts'
 const DAY = 86_400_000
 
 let bench: ServerBench
-/** One server for all tests that leave it as it was. */
+/** Server shared by all tests that do not change it permanently. */
 let server: DatabaseServer
 beforeAll(async () => {
   bench = await openServerBench()
-  // Its certificate will be due for renewal as soon as the clock is put right.
+  // The certificate of the server will be due for renewal as soon as the clock is correct.
   bench.ahead.ms = -61 * DAY
   server = await bench.addServer({})
   await bench.running(server)
@@ -36,7 +36,7 @@ async function versionOf(client: pg.Client): Promise<string> {
   return (await client.query<{ server_version: string }>('SHOW server_version')).rows[0]?.server_version ?? ''
 }
 
-/** The certificate that the server shows to whoever comes; PostgreSQL wants to be asked for TLS first. */
+/** Returns the certificate that the server presents. Connects with a PostgreSQL client, because PostgreSQL starts TLS only on request. */
 async function shownCertificate(): Promise<X509Certificate> {
   let shown: X509Certificate | undefined
   const checkServerIdentity = (_host: string, { raw }: { raw: Buffer }) => {
@@ -51,41 +51,41 @@ async function shownCertificate(): Promise<X509Certificate> {
   return shown
 }
 
-test('callers outside of the cluster log in over TLS, and trust the server by the CA alone', async () => {
+test('clients outside of the cluster log in over TLS and verify the server with the CA', async () => {
   const client = await bench.connect(server)
   expect(await versionOf(client)).toBe('15.4')
   const { host } = await bench.running(server)
   expect(host).toMatch(/^\d+(\.\d+){3}$/)
-  const stranger = { ssl: { ca: (await createCa(new Date())).certificate } }
-  await expect(bench.connect(server, stranger)).rejects.toMatchObject({
+  const otherCa = { ssl: { ca: (await createCa(new Date())).certificate } }
+  await expect(bench.connect(server, otherCa)).rejects.toMatchObject({
     code: expect.stringMatching(/VERIFY|SELF_SIGNED/) as string,
   })
 })
 
-test('nobody logs in without TLS, or without the password', async () => {
+test('the server rejects logins without TLS or with a wrong password', async () => {
   await expect(bench.connect(server, { ssl: false })).rejects.toMatchObject({ code: '28000' })
   await expect(bench.connect(server, { password: 'guess' })).rejects.toMatchObject({ code: '28P01' })
 })
 
-test('the password of the administrator is of no use without the certificate of the operator', async () => {
+test('the administrator cannot log in with the password but without the certificate of the operator', async () => {
   const { certificate } = bench.ca
   await expect(bench.connect(server, { ssl: { ca: certificate } })).rejects.toMatchObject({ code: '28000' })
   const forger = await createCa(new Date())
   const forged = await issueCertificate({ ca: forger, names: ['mooring'], now: new Date(), usage: 'client', subject: 'mooring' })
   const asForger = { ca: certificate, cert: forged.certificate, key: forged.key }
   await expect(bench.connect(server, { ssl: asForger })).rejects.toThrow()
-  // One of the installation's own, for another purpose.
+  // A certificate of the same CA for another purpose.
   const peer = await issueCertificate({ ca: bench.ca, names: ['mooring'], now: new Date(), usage: 'peer' })
   const asPeer = { ca: certificate, cert: peer.certificate, key: peer.key }
   await expect(bench.connect(server, { ssl: asPeer })).rejects.toMatchObject({ code: '28P01' })
 })
 
-test('a server of the other series runs as well', async () => {
+test('a server of PostgreSQL 14 runs', async () => {
   const other = await bench.addServer({ motor: 'postgresql-14.4.0' })
   expect(await versionOf(await bench.connect(other))).toMatch(/^14\./)
 })
 
-test('no password is in any object but its Secret, and the pod has no token and may write to no file of its image', async () => {
+test('only the Secret contains the password, and the pod has no token and a read-only file system', async () => {
   const { password } = await adminCredentials(bench.store, server)
   for (const kind of [StatefulSet, Pod, ConfigMap, Service, NetworkPolicy]) {
     const { items } = await bench.store.list(kind, { namespace: bench.namespace })
@@ -102,7 +102,7 @@ test('no password is in any object but its Secret, and the pod has no token and 
   expect(rows[0]?.status).toMatch(/^NoNewPrivs:\s+1$/m)
 })
 
-test('the server connects to nobody', async () => {
+test('the server cannot open connections to other hosts', async () => {
   const client = await bench.connect(server)
   await client.query('CREATE EXTENSION IF NOT EXISTS dblink')
   const attempt = async (host: string, port: number) => {
@@ -121,7 +121,7 @@ test('the server connects to nobody', async () => {
   }
 })
 
-test('a pod of another tenant gets at the server by no way, one of a tenant on it does', async () => {
+test('only pods of tenants on the server can connect to it, by each of its addresses', async () => {
   const [own, other] = [await bench.addNamespace(), await bench.addNamespace()]
   const { host, port } = await bench.running(server)
   const pod = await bench.store.get(Pod, podKey())
@@ -142,7 +142,7 @@ test('a pod of another tenant gets at the server by no way, one of a tenant on i
   bench.tenants.clear()
 })
 
-test.each([StatefulSet, Service, NetworkPolicy, ConfigMap, Secret])('a $kind deleted by hand comes back', async (kind: Kind) => {
+test.each([StatefulSet, Service, NetworkPolicy, ConfigMap, Secret])('ensure restores a deleted $kind', async (kind: Kind) => {
   const found = await bench.store.list(kind, { namespace: bench.namespace, labels: selectorOf(server.metadata.name) })
   const [first] = found.items
   if (!first) throw new Error(`there is no ${kind.kind}`)
@@ -156,7 +156,7 @@ test.each([StatefulSet, Service, NetworkPolicy, ConfigMap, Secret])('a $kind del
   await bench.running(server)
 })
 
-test('data survives the pod, killed or deleted', async () => {
+test('data survives the deletion of the pod', async () => {
   const client = await bench.connect(server)
   await client.query('CREATE TABLE kept AS SELECT 42 AS answer')
   const pod = await bench.store.get(Pod, podKey())
@@ -168,7 +168,7 @@ test('data survives the pod, killed or deleted', async () => {
   expect((await again.query('SELECT answer FROM kept')).rows).toEqual([{ answer: 42 }])
 })
 
-test('a certificate that is due is renewed, and shown, without a restart', async () => {
+test('the server presents a renewed certificate without a restart', async () => {
   const before = await shownCertificate()
   const pod = await bench.store.get(Pod, podKey())
   bench.ahead.ms = 0
@@ -184,7 +184,7 @@ test('a certificate that is due is renewed, and shown, without a restart', async
   expect((await bench.store.get(Pod, podKey()))?.metadata.uid).toBe(pod?.metadata.uid)
 })
 
-test('a server with which nothing happens causes no request that writes', async () => {
+test('ensure writes nothing for an unchanged server', async () => {
   await bench.running(server)
   const before = await Promise.all([StatefulSet, Service, NetworkPolicy].map((kind: Kind) => bench.store.get(kind, key())))
   const request = vi.spyOn(bench.store.client, 'request')
@@ -197,7 +197,7 @@ test('a server with which nothing happens causes no request that writes', async 
   )
 })
 
-test('behind a load balancer a server has no pod until its address is known, and then a certificate for it', async () => {
+test('a server behind a load balancer waits for its address before it has a pod and a certificate for the address', async () => {
   const behind = await bench.addServer({ region: { databases: { exposure: 'LoadBalancer' } } })
   const waiting = await bench.ensure(behind)
   expect(waiting).toEqual({ phase: 'starting', message: 'its load balancer has no address yet' })
@@ -216,7 +216,7 @@ test('behind a load balancer a server has no pod until its address is known, and
   expect(certificate.checkIP('192.0.2.10')).toBe('192.0.2.10')
 })
 
-test('an image that is not to be had makes the motor unavailable, and the right one then heals the server', async () => {
+test('a missing image makes the motor unavailable, and a correct image repairs the server', async () => {
   const image = 'localhost/not-there:1'
   const motors = [{ id: 'postgresql-15.4.0' as const, warm: true, image }]
   const region = { motors }
@@ -227,14 +227,14 @@ test('an image that is not to be had makes the motor unavailable, and the right 
   await bench.until(broken, ({ phase }) => phase === 'running')
 })
 
-test('an image that cannot run the engine is a crash, with the last words', async () => {
+test('an image that cannot run the engine is reported as a crash with its last output', async () => {
   const motors = [{ id: 'postgresql-15.4.0' as const, warm: true, image: inject('cluster').image }]
   const broken = await bench.addServer({ region: { motors } })
   const failed = await bench.until(broken, ({ phase }) => phase === 'failed')
   expect(failed).toMatchObject({ reason: 'Crashed', message: expect.stringMatching(/^initialise /) as string })
 })
 
-test('a server that is removed leaves nothing behind', async () => {
+test('a removed server leaves no objects behind', async () => {
   const doomed = await bench.addServer({})
   await bench.running(doomed)
   await expect.poll(() => bench.runtime.remove(doomed), { timeout: 60_000, interval: 200 }).toBe(true)

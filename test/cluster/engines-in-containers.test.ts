@@ -1,5 +1,5 @@
-// What the engines' SQL promises, put to the images that a cluster runs: the very clauses that stand beside it, on servers in containers
-// (test/support/postgresql/engine.ts). Those of a tenant's tools are about clients, and are not repeated.
+// Runs the tests of the engines' SQL against the images that a cluster runs, in containers
+// (test/support/postgresql/engine.ts). Tests of client tools are not repeated.
 import '../faults/engine-crash.test.ts'
 import '../servers/postgresql/drop.test.ts'
 import '../servers/postgresql/isolation/administrator.test.ts'

@@ -8,7 +8,7 @@ import { clientsOf } from './setup/kubectl.ts'
 import { EDGES } from './setup/release.ts'
 import { adopted } from './setup/tenant-namespace.ts'
 
-/** What kubectl shows of Mooring's kinds, and what it says to whoever writes one wrongly. */
+/** Output of kubectl for Mooring's kinds, and rejections of invalid objects. */
 
 const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
 const ORGANIZATION = `kinds-${Date.now().toString(36)}`
@@ -69,8 +69,8 @@ afterAll(async () => {
   await kubectl(['delete', 'organization', ORGANIZATION, '--ignore-not-found', '--wait=false'])
 })
 
-describe('what is shown', () => {
-  test('`kubectl get mooring -A` has what can be used, and where, and `mooring-tenancy` the other kinds: who may', async () => {
+describe('kubectl', () => {
+  test('lists usable resources with their addresses as `mooring`, and tenancy resources as `mooring-tenancy`', async () => {
     const lines = (await kubectl(['get', 'mooring,mooring-tenancy', '--all-namespaces', '--no-headers'])).split('\n')
     for (const { singular } of CUSTOM_KINDS)
       expect(lines.filter((line) => line.includes(` ${singular}.mooring.dev/`))).not.toEqual([])
@@ -81,7 +81,7 @@ describe('what is shown', () => {
     expect(mine).toContain(` ${name} `)
   })
 
-  test('of a tunnel its hostname, whether its certificate is good, and with -o wide its URL', async () => {
+  test('shows hostname and certificate status of a tunnel, and its URL with -o wide', async () => {
     const where = 'jsonpath={.status.hostname} {.status.url}'
     const [hostname = '', url] = (await kubectl(['get', 'tunnel', 'web', '--namespace', TENANT, '--output', where])).split(' ')
     expect(url).toBe(`https://${hostname}.${EDGES.domain}`)
@@ -90,7 +90,7 @@ describe('what is shown', () => {
   })
 
   test.each(CUSTOM_KINDS.flatMap((kind) => kind.shortNames.map((short) => ({ short, ...kind }))))(
-    '`kubectl get $short` has the columns of a $kind',
+    'shows the columns of a $kind as $short',
     async ({ short, namespaced, columns }) => {
       const [header = ''] = (await kubectl(['get', short, '--all-namespaces'])).split('\n')
       const shown = columns.filter(({ priority = 0 }) => priority === 0).map(({ name }) => name.toUpperCase())
@@ -99,7 +99,7 @@ describe('what is shown', () => {
     },
   )
 
-  test.each(CUSTOM_KINDS)('`kubectl explain` says of every field of a $kind what it is', async ({ plural }) => {
+  test.each(CUSTOM_KINDS)('explains every field of a $kind', async ({ plural }) => {
     const text = await kubectl(['explain', `${plural}.spec`])
     const fields = text
       .slice(text.indexOf('FIELDS:'))
@@ -110,7 +110,7 @@ describe('what is shown', () => {
   })
 })
 
-describe('what is bounded', () => {
+describe('limits of resources created by kubectl', () => {
   const shownOf = (object: string, path: string) =>
     kubectl(['get', object, '--namespace', TENANT, '--output', `jsonpath={${path}}`])
   const untilReady = (object: string, status = 'true') =>
@@ -119,20 +119,23 @@ describe('what is bounded', () => {
   test.each([
     { object: 'tunnelpassword/once', lifeMs: PASSWORD_LIFE_MS },
     { object: 'apitoken/ci', lifeMs: API_TOKEN_LIFE_MS },
-  ])('$object ends in time, whatever it wishes for, and says when', async ({ object, lifeMs }) => {
-    const made = await shownOf(object, '.metadata.creationTimestamp')
-    const end = new Date(Date.parse(made) + lifeMs).toISOString()
-    expect(await shownOf(object, '.status.expiresAt')).toBe(end)
-    expect(await shownOf(object, '.status.conditions[0].message')).toContain(end)
-    expect(await kubectl(['get', object, '--namespace', TENANT, '--no-headers'])).toContain(` ${end} `)
-  })
+  ])(
+    '$object expires at the maximum lifetime despite a later expiresAt, and its status has that time',
+    async ({ object, lifeMs }) => {
+      const made = await shownOf(object, '.metadata.creationTimestamp')
+      const end = new Date(Date.parse(made) + lifeMs).toISOString()
+      expect(await shownOf(object, '.status.expiresAt')).toBe(end)
+      expect(await shownOf(object, '.status.conditions[0].message')).toContain(end)
+      expect(await kubectl(['get', object, '--namespace', TENANT, '--no-headers'])).toContain(` ${end} `)
+    },
+  )
 
   test('a password is owned by its tunnel', async () => {
     const uid = await shownOf('tunnel/web', '.metadata.uid')
     expect(await shownOf('tunnelpassword/once', '.metadata.ownerReferences[*].uid')).toBe(uid)
   })
 
-  test('the eleventh password of a tunnel waits until one that is older has gone', async () => {
+  test('the eleventh password of a tunnel waits until an older one is deleted', async () => {
     const names = Array.from('abcdefghij', (letter) => `more-${letter}`)
     const items = names.map((name) => ({
       ...{ apiVersion, kind: 'TunnelPassword', ...tunnelPassword, metadata: { ...tunnelPassword.metadata, name } },
@@ -146,33 +149,33 @@ describe('what is bounded', () => {
   })
 })
 
-describe('what is wrong is refused, with the field and the rule', () => {
+describe('an invalid object is rejected with the field and the rule', () => {
   test.each([
     {
       does: 'an identifier that starts with a hyphen',
       spec: { identifier: '-x' },
       says: /spec\.identifier: .*must be 1 to 63 letters/,
     },
-    { does: 'a region that is no UUID', spec: { region: 'here' }, says: /spec\.region: .*uuid/ },
+    { does: 'a region that is not a UUID', spec: { region: 'here' }, says: /spec\.region: .*uuid/ },
     {
-      does: 'a motor that nobody knows',
+      does: 'an unknown motor',
       spec: { motor: 'oracle-23' },
       says: /spec\.motor: .*supported values: "mysql-5\.7\.38"/,
     },
     { does: 'no motor', spec: { motor: null }, says: /spec\.motor: Required value/ },
     { does: 'a field that does not exist', spec: { identifer: 'x' }, says: /unknown field "spec\.identifer"/ },
     {
-      does: 'a day instead of a time',
+      does: 'a date instead of a time',
       spec: { expiresAt: '2030-01-31' },
       says: /spec\.expiresAt: .*must be a UTC time such as 2030-01-31T12:00:00Z/,
     },
     { does: 'a template without a name', spec: { templateRef: {} }, says: /spec\.templateRef\.name: Required value/ },
     {
-      does: 'a password before the first',
+      does: 'a password version below 1',
       spec: { passwordVersion: 0 },
       says: /spec\.passwordVersion: .*greater than or equal to 1/,
     },
-    { does: 'a word for a switch', spec: { enabled: 'yes' }, says: /spec\.enabled: .*must be of type boolean/ },
+    { does: 'a string for a boolean', spec: { enabled: 'yes' }, says: /spec\.enabled: .*must be of type boolean/ },
   ])('$does', async ({ spec, says }) => {
     await expect(apply(instance('wrong', spec))).rejects.toThrow(says)
   })
@@ -181,7 +184,7 @@ describe('what is wrong is refused, with the field and the rule', () => {
     { does: 'the region', spec: { region: '00000000-0000-4000-8000-000000000000' }, says: /spec\.region: .*is immutable/ },
     { does: 'the motor', spec: { motor: 'postgresql-14.4.0' }, says: /spec\.motor: .*is immutable/ },
     { does: 'the template', spec: { templateRef: { name: 'other' } }, says: /spec\.templateRef: .*is immutable/ },
-  ])('$does of one that is there', async ({ spec, says }) => {
+  ])('a change of $does', async ({ spec, says }) => {
     await expect(apply(instance('shown', spec))).rejects.toThrow(says)
   })
 

@@ -6,7 +6,7 @@ import { openTenantNamespace } from './setup/tenant-namespace.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
 
-/** Tunnels by kubectl and ssh alone, for somebody who is an editor of one tenant's namespace and nothing else, and for a viewer. */
+/** Tunnels with kubectl and ssh only, as an editor and as a viewer of one tenant's namespace. */
 
 const apiVersion = 'mooring.dev/v1alpha1'
 const APPLY = ['apply', '--filename', '-']
@@ -39,10 +39,10 @@ const password = (name: string) => ({
   },
 })
 
-/** @param status of the answer to a visitor */
+/** Waits until a visitor of a tunnel gets the status `status`. */
 const answers = (of: string, status: number) => vi.waitFor(async () => expect((await bench.visit(of)).status).toBe(status), SOON)
 
-test('an editor’s tunnel is served with their key, and is gone with its hostname when they delete it', async () => {
+test('a tunnel of an editor is served with the editor’s key until its deletion, which frees the hostname', async () => {
   const own = await bench.tunnel('life')
   bench.connect(own)
   await answers(own, 200)
@@ -50,19 +50,19 @@ test('an editor’s tunnel is served with their key, and is gone with its hostna
   await answers(own, 404)
 })
 
-test('an editor sees what to write into a tunnel and where to connect: regions, and hosts with their keys', async () => {
+test('an editor may read regions and endpoints, with SSH hosts and host keys', async () => {
   const read = (kind: string, path: string) => bench.editor(['get', kind, '--output', `jsonpath={${path}}`])
   expect(await read('regions', '.items[*].spec.regionId')).toContain('1')
   expect(await read('tunnelendpoint/default', '.spec.sshHost')).toBe(await clientsOf(process.env.KUBECONFIG ?? '').nodeAddress())
   expect(await read('tunnelendpoint/default', '.status.hostKeys[0]')).toMatch(/^ssh-ed25519 /)
 })
 
-test('`kubectl get mooring` shows an editor all of their namespace, and refuses nothing', async () => {
+test('`kubectl get mooring` shows an editor all resources of the namespace without an error', async () => {
   const lines = (await bench.editor(['get', 'mooring', '--output', 'name'])).split('\n')
   expect(lines).toEqual(expect.arrayContaining(['tunnel.mooring.dev/web', 'tunnelendpoint.mooring.dev/default']))
 })
 
-test('an editor makes and deletes temporary passwords; a viewer sees them, and that is all', async () => {
+test('an editor creates and deletes temporary passwords; a viewer may only read them', async () => {
   await bench.editor(APPLY, password('once'))
   await bench.editor(['wait', '--for=condition=Ready', 'tunnelpassword/once', '--timeout=60s'])
   expect(await viewer.kubectl(['get', 'tunnelpasswords', '--output', 'name'])).toBe('tunnelpassword.mooring.dev/once')
@@ -72,7 +72,7 @@ test('an editor makes and deletes temporary passwords; a viewer sees them, and t
   expect(await bench.editor(['get', 'tunnelpasswords', '--output', 'name'])).toBe('')
 })
 
-test('of 51 tunnels that are applied at once fifty are served; the last says why it is not, and is when another goes', async () => {
+test('of 51 tunnels applied at once fifty are served; the last reports QuotaExceeded until another is deleted', async () => {
   await using opened = new AsyncDisposableStack()
   const namespace = `full-${Date.now().toString(36)}--prod`
   opened.use(await openTenantNamespace(bench.kubectl, namespace))
@@ -107,9 +107,9 @@ const OF_STATUS = '--subresource=status'
 describe('an editor may not', () => {
   test.each<{ does: string; args: () => readonly string[] }>([
     { does: 'write the status of a tunnel', args: () => [...PATCH, OF_STATUS] },
-    { does: 'see tunnels elsewhere', args: () => ['get', 'tunnels', '--namespace', 'default'] },
+    { does: 'see tunnels of other namespaces', args: () => ['get', 'tunnels', '--namespace', 'default'] },
     { does: 'see all tunnels', args: () => ['get', 'tunnels', '--all-namespaces'] },
-    { does: 'see who else there is', args: () => ['get', 'tenantnamespaces'] },
+    { does: 'see other tenants', args: () => ['get', 'tenantnamespaces'] },
     { does: 'change an endpoint', args: () => ['patch', 'tunnelendpoint', 'default', '--type=merge', '--patch', '{"spec":{}}'] },
     { does: 'list Secrets', args: () => ['get', 'secrets'] },
     {
@@ -120,8 +120,8 @@ describe('an editor may not', () => {
     await expect(bench.editor(args())).rejects.toThrow(FORBIDDEN)
   })
 
-  test('slip a status in with the rest', async () => {
-    // What belongs to the status is left out where the rest may be written (subresource "status").
+  test('change the status together with the spec', async () => {
+    // The API server ignores status fields in writes of the main resource (subresource "status").
     await bench.editor(PATCH)
     expect(await bench.editor(['get', 'tunnel', 'web', '--output', 'jsonpath={.status.hostname}'])).toBe(hostname)
   })
@@ -135,8 +135,8 @@ describe('a viewer', () => {
 
   test.each<{ does: string; args: readonly string[]; input?: object }>([
     { does: 'makes no tunnel', args: APPLY, input: tunnel('viewed') },
-    { does: 'changes none', args: APPLY, input: tunnel('web', { config: { httpsOnly: true } }) },
-    { does: 'deletes none', args: ['delete', 'tunnel', 'web'] },
+    { does: 'changes no tunnel', args: APPLY, input: tunnel('web', { config: { httpsOnly: true } }) },
+    { does: 'deletes no tunnel', args: ['delete', 'tunnel', 'web'] },
     { does: 'writes no status', args: [...PATCH, OF_STATUS] },
     { does: 'lists no Secrets', args: ['get', 'secrets'] },
     { does: 'reads no Secret', args: ['get', 'secret', 'any'] },
@@ -145,11 +145,11 @@ describe('a viewer', () => {
   })
 })
 
-describe('what fails is told as an Event', () => {
+describe('a failure is reported as an Event', () => {
   const describing = (kubectl: Member['kubectl'], kind: string, name: string, says: RegExp) =>
     expect.poll(() => kubectl(['describe', kind, name]), SOON).toMatch(says)
 
-  test('of a tunnel, to the members of its namespace, and once however often it is looked at', async () => {
+  test('of a tunnel, visible to the members of its namespace, and only once despite repeated checks', async () => {
     await bench.editor(APPLY, tunnel('failing', { regionId: 999 }))
     for (let round = 1; round <= 6; round++)
       await bench.editor(APPLY, tunnel('failing', { regionId: 999, displayName: `failing ${round}` }))
@@ -163,19 +163,19 @@ describe('what fails is told as an Event', () => {
     }
   })
 
-  test('of a key by which nobody can log in', async () => {
+  test('of a tunnel with an unusable key', async () => {
     const config = { authorizedKeys: [`ssh-ed25519 ${'A'.repeat(60)}`] }
     await bench.editor(APPLY, tunnel('unusable', { config }))
     await describing(bench.editor, 'tunnel', 'unusable', /Warning +UnusableKey .*must be a whole key.*authorizedKeys\[0\]/)
   })
 
-  test('of a tunnel that is made as it should be there is none', async () => {
-    // Another one tells of an API server that was away for a moment.
+  test('and a valid tunnel has no Event', async () => {
+    // ReconcileFailed may report a short outage of the API server.
     const selector = 'involvedObject.name=web,reason!=ReconcileFailed'
     expect(await bench.editor(['get', 'events', '--field-selector', selector, '--output', 'name'])).toBe('')
   })
 
-  test('of an endpoint, to administrators', async () => {
+  test('of an endpoint, visible to administrators', async () => {
     const name = `events-${Date.now().toString(36)}`
     const spec = { region: randomUUID(), domain: `${name}.test`, sshHost: `${name}.test`, active: false, replicas: 0 }
     await bench.kubectl(APPLY, { apiVersion, kind: 'TunnelEndpoint', metadata: { name }, spec })

@@ -8,7 +8,7 @@ import { type Member, memberOf } from './setup/member.ts'
 import { run } from './setup/run.ts'
 import { adopted } from './setup/tenant-namespace.ts'
 
-/** Databases by kubectl and psql alone, for somebody who is an editor of one tenant's namespace and nothing else. */
+/** Databases with kubectl and psql only, as an editor of one tenant's namespace. */
 
 const admin = clientsOf(process.env.KUBECONFIG ?? '')
 const ORGANIZATION = `kubectl-${Date.now().toString(36)}`
@@ -18,7 +18,7 @@ const PATIENCE = '--timeout=60s'
 
 let editor: Member
 let viewer: Member
-/** For psql: where the CA of a Secret goes. */
+/** Directory for the CA files of psql. */
 let directory: string
 
 beforeAll(async () => {
@@ -57,11 +57,11 @@ const Credentials = z.object({ data: z.object({ uri: z.base64(), 'ca.crt': z.bas
 
 interface Login {
   readonly uri: string
-  /** File with the CA that the server is checked by. */
+  /** Path of the CA file that verifies the server. */
   readonly ca: string
 }
 
-/** How psql is to be called, by the Secret that the status names. */
+/** Reads the login of psql from the Secret that the status names. */
 async function loginOf(name: string): Promise<Login> {
   const secret = await kubectl(['get', 'secret', await read(name, '.status.secretRef.name'), '--output', 'json'])
   const { data } = Credentials.parse(JSON.parse(secret))
@@ -73,7 +73,7 @@ async function loginOf(name: string): Promise<Login> {
 const psql = ({ uri, ca }: Login, sql: string) =>
   run({ file: 'psql', args: ['-X', '-At', '-c', sql, uri.replace('sslrootcert=ca.crt', `sslrootcert=${ca}`)] })
 
-test('an instance that is applied can be used with its Secret, is switched off and on, rotated, reset and deleted', async () => {
+test('an applied instance works with its Secret, and can be disabled, enabled, rotated, reset and deleted', async () => {
   await apply('life')
   await ready('life')
   const first = await loginOf('life')
@@ -98,13 +98,13 @@ test('an instance that is applied can be used with its Secret, is switched off a
   await ready('life')
   expect(await psql(second, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`)).toBe('0')
 
-  // Returns when it is gone, which is when the database was seen to be gone.
+  // kubectl returns when the resource is gone, and the operator removes the resource only after the database.
   await kubectl(['delete', 'sharedinstance', 'life', PATIENCE])
   await expect(psql(second, 'SELECT 1')).rejects.toThrow(/password authentication failed/)
   await expect.poll(() => admin.kubectl(['get', 'secrets', '--namespace', TENANT, '--output', 'name'])).toBe('')
 })
 
-test('one with a template starts as its copy, one whose time has come goes by itself', async () => {
+test('an instance with a template starts as its copy, and is deleted when it expires', async () => {
   await apply('template')
   await ready('template')
   await psql(await loginOf('template'), 'CREATE TABLE t AS SELECT 7 AS answer')
@@ -114,7 +114,7 @@ test('one with a template starts as its copy, one whose time has come goes by it
   await kubectl(['wait', '--for=delete', 'sharedinstance/copy', PATIENCE])
 })
 
-test('what fails is told as an Event, which members see, and once however often it fails', async () => {
+test('a failure is reported as one Event, which members see, despite repeated failures', async () => {
   await apply('failing', { motor: 'mysql-8.0.29' })
   const because = 'this region does not run mysql-8.0.29'
   for (let round = 1; round <= 12; round++) await change('failing', { identifier: `failing ${round}` })
@@ -130,7 +130,7 @@ test('what fails is told as an Event, which members see, and once however often 
   }
 })
 
-test('an editor can read no list of Secrets, write no status, and do nothing elsewhere; a viewer reads no Secret and writes nothing', async () => {
+test('an editor cannot list Secrets, write a status or use other namespaces; a viewer cannot read Secrets or write', async () => {
   await apply('guarded')
   await ready('guarded')
   const secret = await read('guarded', '.status.secretRef.name')
@@ -144,7 +144,7 @@ test('an editor can read no list of Secrets, write no status, and do nothing els
   ]) {
     await expect(kubectl(args)).rejects.toThrow(/Forbidden|forbidden/)
   }
-  // What belongs to the status is left out where the rest may be written (subresource "status").
+  // The API server ignores status fields in writes of the main resource (subresource "status").
   await kubectl(lie)
   expect(await read('guarded', '.status.host')).not.toBe('evil.example')
   await expect(viewer.kubectl(['get', 'secret', secret])).rejects.toThrow(/forbidden/)

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import type { Kubernetes } from './setup/kubectl.ts'
 import { type SecondCluster, startSecondCluster } from './setup/second-cluster.ts'
 
-/** A release from its installation to its end, in a cluster of its own. Each test goes on where the one before it ended. */
+/** Life of a release from installation to removal, in a separate cluster. Each test continues from the state of the previous test. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CHART = `${ROOT}charts/mooring`
@@ -36,7 +36,7 @@ afterAll(async () => {
 const ready = (what: string, ...namespace: string[]) =>
   kubectl(['wait', '--for=condition=Ready', what, '--timeout=90s', ...namespace])
 
-test('every sample of the documents is taken, and what it wishes for comes true', async () => {
+test('every sample of the documents is accepted and becomes ready', async () => {
   const inOrder = ['organization', 'tenant-namespace', 'region', 'plan']
   for (const name of inOrder) await kubectl(['apply', '--filename', `${SAMPLES}/${name}.yaml`])
   await ready('tenantnamespace/acme--prod')
@@ -52,7 +52,7 @@ test('every sample of the documents is taken, and what it wishes for comes true'
   expect((await readdir(SAMPLES)).length).toBeGreaterThan(inOrder.length)
 })
 
-test('what a member may do by kubectl is what the role says', async () => {
+test('the role of a member decides what the member may do by kubectl', async () => {
   const alice = ['--as', 'corp:alice', '--namespace', 'acme--prod']
   expect(await kubectl(['auth', 'can-i', 'create', 'sharedinstances.mooring.dev', ...alice])).toBe('yes')
   await expect(kubectl(['auth', 'can-i', 'create', 'apitokens.mooring.dev', ...alice])).rejects.toThrow('no')
@@ -74,7 +74,7 @@ const Definition = z.looseObject({
 })
 const CRD = 'customresourcedefinition/sharedinstances.mooring.dev'
 
-/** As an older release may have had it: with a rule that is no more, and without a column. */
+/** Changes the definition to that of an older release, with a rule that no longer exists and without a column. */
 async function ageDefinition(): Promise<void> {
   const definition = Definition.parse(JSON.parse(await kubectl(['get', CRD, '--output', 'json'])))
   const [version] = definition.spec.versions
@@ -91,7 +91,7 @@ const sample = (identifier: string) => ({
   spec: { identifier, region: '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10', motor: 'postgresql-15.4.0' },
 })
 
-test('an upgrade from a release with an older definition brings it up to date, and touches neither a database nor an edge', async () => {
+test('an upgrade updates an older definition and restarts neither databases nor edges', async () => {
   await ageDefinition()
   await expect(kubectl(['apply', '--filename', '-'], sample('no-more'))).rejects.toThrow('an old rule')
   const uids = 'jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
@@ -109,7 +109,7 @@ test('an upgrade from a release with an older definition brings it up to date, a
   expect(await pods()).toEqual(before)
 })
 
-test('uninstalling is refused while there is data, says what to do, and a rollback puts the release in order', async () => {
+test('helm uninstall fails with instructions while data exists, and a rollback restores the release', async () => {
   const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
   await expect(refused).rejects.toThrow(
     /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 2 -n mooring-system/,
@@ -118,7 +118,7 @@ test('uninstalling is refused while there is data, says what to do, and a rollba
   await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
 })
 
-test('uninstalling with deleteData leaves nothing', async () => {
+test('helm uninstall with deleteData leaves nothing behind', async () => {
   const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)
   expect(await names('persistentvolumes')).not.toEqual([])
   const allow = ['--set', 'uninstall.deleteData=true']
@@ -131,13 +131,13 @@ test('uninstalling with deleteData leaves nothing', async () => {
   ]
   const ofCluster = (await names(kinds.join(','))).filter((name) => /mooring|acme/.test(name))
   expect(ofCluster).toEqual(['namespace/mooring-system'])
-  // They are named after their claims' uids, go a moment after them, and nobody else has any in this cluster.
+  // PersistentVolumes are named after the uids of their claims and end some time later. This cluster has no other volumes.
   await expect.poll(() => names('persistentvolumes'), { timeout: 60_000 }).toEqual([])
   const inSystem = await names(
     'all,secrets,leases,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,pdb',
     ...IN_SYSTEM,
   )
-  // What Kubernetes puts into every namespace.
+  // Kubernetes creates these two objects in every namespace.
   expect(inSystem.sort()).toEqual(['configmap/kube-root-ca.crt', 'serviceaccount/default'])
   expect((await names('roles,rolebindings', '--namespace', 'default')).filter((name) => name.includes('mooring'))).toEqual([])
 })

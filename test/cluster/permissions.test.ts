@@ -5,23 +5,23 @@ import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
 import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
 
-/** What the RBAC of the chart lets each service account do, asked of the API server's own authorizer. */
+/** Permissions of each service account by the RBAC of the chart, as the API server's own authorizer decides. */
 
 const OPERATOR = 'mooring-operator'
 const APISERVER = 'mooring-apiserver'
 const EDGE = 'edge-default'
-/** Pods that name no service account run under this one. The others are asked about without what everybody may. */
-const ANYBODY = 'default'
+/** Service account of pods that name none. Only this one is checked with the group of all authenticated users. */
+const DEFAULT_ACCOUNT = 'default'
 const TENANT = `permissions-${Date.now().toString(36)}--prod`
 const ELSEWHERE = 'kube-system'
 const SYSTEM = 'mooring-system'
 const SHARED = 'mooring-shared'
 
-/** Some hundreds of questions: a kubectl for each would take minutes. */
+/** Store for some hundreds of access reviews, for which kubectl would take minutes. */
 const asked = createKubernetesStore({ config: await loadClusterConfig(process.env) })
 const userOf = (account: string): string => `system:serviceaccount:${SYSTEM}:${account}`
 
-/** `verb resource[.group][/subresource][:name] [@ namespace]`; without a namespace, in all of them. */
+/** Returns the access review of a question `verb resource[.group][/subresource][:name] [@ namespace]`; without a namespace, for all namespaces. */
 function reviewOf(account: string, question: string): object {
   const found = /^(\S+) ([a-z]+)(?:\.([a-z0-9.-]+))?(?:\/([a-z]+))?(?::(\S+))?(?: @ (\S+))?$/.exec(question)
   if (!found) throw new Error(`no question: ${question}`)
@@ -34,7 +34,7 @@ function reviewOf(account: string, question: string): object {
       groups: [
         'system:serviceaccounts',
         `system:serviceaccounts:${SYSTEM}`,
-        ...(account === ANYBODY ? ['system:authenticated'] : []),
+        ...(account === DEFAULT_ACCOUNT ? ['system:authenticated'] : []),
       ],
       resourceAttributes: { verb, group, resource, subresource, name, namespace },
     },
@@ -52,12 +52,12 @@ async function may(account: string, question: string): Promise<boolean> {
 const SECRET_WAYS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete']
 const of = (verbs: readonly string[], what: string): string[] => verbs.map((verb) => `${verb} ${what}`)
 const plurals = CUSTOM_KINDS.map(({ plural }) => plural)
-/** Kinds that the value `catalogViewers` is about. */
+/** Kinds that the chart's value `catalogViewers` makes readable. */
 const CATALOG = ['plans', 'regions', 'tunnelendpoints']
 const namespacedOnly = (plural: string): string =>
   CUSTOM_KINDS.find((kind) => kind.plural === plural)?.namespaced ? ` @ ${TENANT}` : ''
 
-/** What would be a way to everything else; nobody here needs any of it. */
+/** Permissions that would give access to everything else. No account needs them. */
 const NEVER = [
   ...of(['impersonate'], 'users'),
   ...of(['impersonate'], 'groups'),
@@ -175,8 +175,8 @@ const TABLE = [
     ],
   },
   {
-    // As everyone who has logged in, it sees what there is to choose from.
-    account: ANYBODY,
+    // Every authenticated user sees the catalog.
+    account: DEFAULT_ACCOUNT,
     may: CATALOG.flatMap((plural) => of(['get', 'list'], `${plural}.mooring.dev`)),
     mayNot: [
       ...NEVER,
@@ -186,7 +186,7 @@ const TABLE = [
   },
 ]
 
-/** Of the Secret with the certificate of a tunnel of the endpoint `default`. */
+/** Name of the Secret with the certificate of a tunnel of the endpoint `default`. */
 let certificate: string
 
 let tenant: TunnelTenant
@@ -199,7 +199,7 @@ afterAll(async () => {
   await tenant[Symbol.asyncDispose]()
 })
 
-/** All that were answered otherwise than `expected`. */
+/** Returns the questions whose answer is not `expected`. */
 async function wrong(account: string, questions: readonly string[], expected: boolean): Promise<readonly string[]> {
   const answers = await Promise.all(questions.map((question) => may(account, question)))
   return questions.filter((_, index) => answers[index] !== expected)
@@ -214,8 +214,8 @@ describe.each(TABLE)('$account', ({ account, may: all, mayNot: none }) => {
   })
 })
 
-describe('edge-default, as the operator lets it', () => {
-  test('may read what it serves, and the certificates of its own tunnels by their names', async () => {
+describe('edge-default, with the Role that the operator creates,', () => {
+  test('may read its tunnels and, by name, their certificates', async () => {
     const all = [
       ...of(['get', 'list', 'watch'], 'tunnels.mooring.dev'),
       ...of(['get', 'list', 'watch'], 'tunnelpasswords.mooring.dev'),
@@ -227,7 +227,7 @@ describe('edge-default, as the operator lets it', () => {
     await expect.poll(() => wrong(EDGE, all, true), { timeout: 10_000 }).toEqual([])
   })
 
-  test('may do nothing else: a stolen edge has the keys of its own tunnels', async () => {
+  test('may do nothing else, so that a compromised edge has only the keys of its own tunnels', async () => {
     const others = [
       'mooring-ca',
       'mooring-issuer',

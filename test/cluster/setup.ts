@@ -9,10 +9,10 @@ interface Started extends AsyncDisposable {
   readonly installation: Installation
 }
 
-/** This file is loaded anew for each project that it sets up; those that run together share what the first has started. */
+/** Suite that the projects of one run share: vitest loads this file again for each project, and only the first starts a cluster. */
 const shared = globalThis as { mooringSuite?: Started }
 
-/** Once for all files of the cluster suite: the cluster, and Mooring in it. */
+/** Starts the cluster with Mooring in it, once for all files of the cluster suite. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   const isFirst = shared.mooringSuite === undefined
   const suite = (shared.mooringSuite ??= await start())

@@ -21,7 +21,7 @@ beforeAll(async () => {
   const file = join(dirname(plane.kubeconfig), 'admission.yaml')
   await writeFile(file, stdout)
   await kubectl('apply', '-f', file)
-  // What RBAC would keep from the operator is not the question here.
+  // cluster-admin lets the operator do everything in RBAC, so that only the admission policy can deny a request.
   await kubectl('create', 'clusterrolebinding', 'operator', '--clusterrole=cluster-admin', `--user=${OPERATOR}`)
   await kubectl('create', 'namespace', 'mooring-system')
   await kubectl('label', 'namespace', 'mooring-system', `${LEVEL}=restricted`)
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await kubectl('label', 'namespace', 'acme--prod', ...labelsOf(TENANT))
   await kubectl('create', 'namespace', 'not--acme')
   await kubectl('label', 'namespace', 'not--acme', ...labelsOf(TENANT))
-  // A policy takes effect some time after it is made.
+  // A policy takes effect some time after its creation.
   await eventually(async () => !(await may(['create', 'rolebinding', 'x', '--clusterrole=view', '--user=x', '-n', 'plain'])))
 }, 120_000)
 afterAll(() => plane[Symbol.asyncDispose]())
@@ -42,7 +42,7 @@ const kubectl = (...args: readonly string[]) => run(join(bin, 'kubectl'), [`--ku
 
 const DENIED = /the operator may touch only the namespaces of tenants|the operator may not weaken the pod security/
 
-/** Whether the operator gets through with it; nothing is done. @throws what is no refusal of the policy */
+/** Whether the policy allows a request of the operator, as a dry run. @throws any error but a denial by the policy */
 async function may(args: readonly string[]): Promise<boolean> {
   try {
     await kubectl(`--as=${OPERATOR}`, '--dry-run=server', ...args)
@@ -62,19 +62,19 @@ const label = (namespace: string, labels: Readonly<Record<string, string>>) => [
 
 test.each([
   { what: 'bind in a tenant’s namespace', args: bind('acme--prod'), allowed: true },
-  { what: 'bind in a namespace that only sounds like one', args: bind('some--body'), allowed: false },
-  { what: 'bind in a namespace with the labels of another', args: bind('not--acme'), allowed: false },
+  { what: 'bind in a namespace that is only named like a tenant’s', args: bind('some--body'), allowed: false },
+  { what: 'bind in a namespace with the labels of another namespace', args: bind('not--acme'), allowed: false },
   { what: 'bind in kube-system', args: bind('kube-system'), allowed: false },
   { what: 'delete a tenant’s namespace', args: ['delete', 'namespace', 'acme--prod'], allowed: true },
-  { what: 'delete a namespace that only sounds like one', args: ['delete', 'namespace', 'some--body'], allowed: false },
-  { what: 'make a namespace without labels', args: ['create', 'namespace', 'new--one'], allowed: false },
+  { what: 'delete a namespace that is only named like a tenant’s', args: ['delete', 'namespace', 'some--body'], allowed: false },
+  { what: 'create a namespace without labels', args: ['create', 'namespace', 'new--one'], allowed: false },
   {
-    what: 'give a namespace away that has no mark of a tenant',
+    what: 'add the labels of a tenant to a namespace without them',
     args: label('some--body', { 'mooring.dev/organization': 'some', 'mooring.dev/namespace': 'body' }),
     allowed: false,
   },
   { what: 'change the labels of a tenant’s namespace', args: label('acme--prod', { team: 'db' }), allowed: true },
-  { what: 'make a tenant’s namespace another’s', args: label('acme--prod', { 'mooring.dev/namespace': 'test' }), allowed: false },
+  { what: 'change the tenant of a namespace', args: label('acme--prod', { 'mooring.dev/namespace': 'test' }), allowed: false },
   { what: 'label its own namespace', args: label('mooring-system', { a: 'b' }), allowed: true },
   {
     what: 'weaken the pod security of its own namespace',
@@ -85,7 +85,7 @@ test.each([
   expect(await may(args)).toBe(allowed)
 })
 
-test('the operator may make a tenant’s namespace, and put back a label that somebody took away', async () => {
+test('the operator may create a tenant’s namespace and restore a removed label', async () => {
   const file = join(dirname(plane.kubeconfig), 'namespace.json')
   const metadata = { name: 'new--two', labels: { 'mooring.dev/organization': 'new', 'mooring.dev/namespace': 'two' } }
   await writeFile(file, JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata }))
@@ -95,13 +95,13 @@ test('the operator may make a tenant’s namespace, and put back a label that so
   expect(await may(label('new--two', { 'mooring.dev/namespace': 'two' }))).toBe(true)
 })
 
-test('nobody else is concerned', async () => {
+test('the policy does not apply to other users', async () => {
   await kubectl('--dry-run=server', ...bind('plain'))
 })
 
-describe('in mooring-system, where RBAC would let it have everything', () => {
+describe('in mooring-system, where RBAC allows the operator everything,', () => {
   const here = ['-n', 'mooring-system']
-  /** @throws what is no refusal of the policy */
+  /** Whether the policy allows a request of the operator in mooring-system. @throws any error but a denial by the policy */
   async function mayHere(args: readonly string[], object?: object): Promise<boolean> {
     const file = join(dirname(plane.kubeconfig), 'object.json')
     if (object) await writeFile(file, JSON.stringify(object))
@@ -127,23 +127,23 @@ describe('in mooring-system, where RBAC would let it have everything', () => {
 
   test.each([
     { what: 'the Role of edges', object: role([slices, secrets(['tunnel-0011223344556677-certificate'])]), allowed: true },
-    { what: 'one with ten thousand certificates', object: role([slices, secrets(thousands)]), allowed: true },
-    { what: 'one for a wildcard’s', object: role([secrets(['endpoint-eu-certificate'])]), allowed: true },
-    { what: 'one for strangers’ certificate', object: role([secrets(['endpoint-eu-strangers'])]), allowed: true },
-    { what: 'one for host keys', object: role([secrets(['endpoint-eu-host-keys'])]), allowed: false },
-    { what: 'one for every Secret', object: role([secrets()]), allowed: false },
-    { what: 'one that lists', object: role([secrets(['tunnel-a-certificate'], ['get', 'list'])]), allowed: false },
-    { what: 'one for pods', object: role([{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]), allowed: false },
-    { what: 'one of another name', object: role([slices], 'other'), allowed: false },
-  ])('whether the operator may make $what: $allowed', async ({ object, allowed }) => {
+    { what: 'a Role for ten thousand certificates', object: role([slices, secrets(thousands)]), allowed: true },
+    { what: 'a Role for a wildcard certificate', object: role([secrets(['endpoint-eu-certificate'])]), allowed: true },
+    { what: 'a Role for the certificate of unknown hosts', object: role([secrets(['endpoint-eu-strangers'])]), allowed: true },
+    { what: 'a Role for host keys', object: role([secrets(['endpoint-eu-host-keys'])]), allowed: false },
+    { what: 'a Role for every Secret', object: role([secrets()]), allowed: false },
+    { what: 'a Role that lists Secrets', object: role([secrets(['tunnel-a-certificate'], ['get', 'list'])]), allowed: false },
+    { what: 'a Role for pods', object: role([{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]), allowed: false },
+    { what: 'a Role of another name', object: role([slices], 'other'), allowed: false },
+  ])('whether the operator may create $what: $allowed', async ({ object, allowed }) => {
     expect(await mayHere(['create'], object)).toBe(allowed)
   })
 
   test.each([
     { what: 'a certificate', args: ['create', 'secret', 'generic', 'tunnel-a-certificate'], allowed: true },
-    { what: 'the key of its CA', args: ['create', 'secret', 'generic', 'mooring-ca'], allowed: true },
+    { what: 'the Secret of its CA', args: ['create', 'secret', 'generic', 'mooring-ca'], allowed: true },
     { what: 'a login to the journal', args: ['create', 'secret', 'generic', 'journal-edge'], allowed: true },
-    { what: 'somebody’s Secret', args: ['create', 'secret', 'generic', 'registry'], allowed: false },
+    { what: 'an unrelated Secret', args: ['create', 'secret', 'generic', 'registry'], allowed: false },
     { what: 'a service account of edges', args: ['create', 'serviceaccount', 'edge-eu'], allowed: true },
     { what: 'another service account', args: ['create', 'serviceaccount', 'other'], allowed: false },
     {
@@ -157,11 +157,11 @@ describe('in mooring-system, where RBAC would let it have everything', () => {
       allowed: false,
     },
     {
-      what: 'a binding of somebody else',
+      what: 'a binding of another user',
       args: ['create', 'rolebinding', 'edge-eu', '--role=edge-eu', '--user=somebody'],
       allowed: false,
     },
-  ])('whether the operator may make $what: $allowed', async ({ args, allowed }) => {
+  ])('whether the operator may create $what: $allowed', async ({ args, allowed }) => {
     expect(await mayHere(args)).toBe(allowed)
   })
 })

@@ -16,7 +16,7 @@ import { binaries } from './support/binaries.ts'
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
 import { eventually } from './support/eventually.ts'
 
-/** The chart's webhook at a real API server, which decides what it tells of and how. */
+/** Audit webhook of the chart with a real API server, which selects the requests that it reports. */
 
 const run = promisify(execFile)
 const TENANT = ['mooring.dev/organization=acme', 'mooring.dev/namespace=prod']
@@ -71,7 +71,7 @@ beforeAll(async () => {
   const caBundle = Buffer.from(ca.certificate).toString('base64')
   expect(completed).toEqual({ caBundle, service: { namespace: 'mooring-system', name: 'mooring-audit', path: PATH, port: 443 } })
 
-  // There is no network of services here.
+  // The control plane has no Service network, so the webhook is called by URL.
   const url = `https://127.0.0.1:${listener.port}${PATH}`
   await apply({
     ...configuration,
@@ -81,7 +81,7 @@ beforeAll(async () => {
   await kubectl('label', 'namespace', 'acme--prod', ...TENANT)
   for (const account of ['mooring-apiserver', 'mooring-operator'])
     await kubectl('create', 'clusterrolebinding', account, '--clusterrole=cluster-admin', `--user=${ACCOUNTS}${account}`)
-  // It takes effect some time after it is made.
+  // A webhook configuration takes effect some time after its creation.
   let tries = 0
   await eventually(async () => {
     await apply(tunnel(`first-${++tries}`))
@@ -90,7 +90,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => cleanup.disposeAsync())
 
-test('what kubectl makes, changes and deletes is told with who did it, and nothing else about it', async () => {
+test('the webhook records each creation, change and deletion by kubectl with its user, and no other request', async () => {
   await apply(tunnel('web'))
   await apply(tunnel('web', { config: { httpsOnly: true } }))
   await kubectl('annotate', 'tunnel', 'web', 'team=db', '-n', 'acme--prod')
@@ -116,7 +116,7 @@ test('what kubectl makes, changes and deletes is told with who did it, and nothi
   expect(created?.resource.id).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a database is named by its identifier, as REST names it', async () => {
+test('the entry of a database has its identifier as name, as with REST', async () => {
   const metadata = { name: 'by-hand', namespace: 'acme--prod' }
   const spec = { identifier: 'PR #7', region: REGION_ID, motor: 'postgresql-15.4.0' }
   await apply({ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', metadata, spec })
@@ -132,17 +132,17 @@ const binding = (name: string, role: string, subjects: readonly string[]) => ({
   subjects: subjects.map((subject) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: subject })),
 })
 
-test('members are recorded by their subjects, and no other RoleBindings', async () => {
+test('the webhook records members by their subjects, and no other RoleBindings', async () => {
   await kubectl('create', 'clusterrole', 'mooring-viewer', '--verb=get', '--resource=tunnels.mooring.dev')
   await apply(binding('other', 'view', ['local:eve']))
   await apply(binding('bob', 'mooring-viewer', ['local:bob']))
   await apply(binding('bob', 'mooring-viewer', ['local:bob', 'local:carol']))
   await kubectl('annotate', 'rolebinding', 'bob', 'team=db', '-n', 'acme--prod')
   await kubectl('delete', 'rolebinding', 'bob', '-n', 'acme--prod')
-  const told = () => entries.filter(({ resource }) => resource.kind === 'Member')
-  await vi.waitFor(() => expect(told()).toHaveLength(3), { timeout: 15_000 })
+  const recorded = () => entries.filter(({ resource }) => resource.kind === 'Member')
+  await vi.waitFor(() => expect(recorded()).toHaveLength(3), { timeout: 15_000 })
   const common = { namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin' } }
-  expect(told()).toMatchObject([
+  expect(recorded()).toMatchObject([
     {
       ...common,
       action: 'create',
@@ -154,17 +154,17 @@ test('members are recorded by their subjects, and no other RoleBindings', async 
   ])
 })
 
-test('organizations and their namespaces are recorded where they are looked for', async () => {
+test('the webhook records organizations and their namespaces under the organization', async () => {
   const common = { apiVersion: 'mooring.dev/v1alpha1' }
   await apply({ ...common, kind: 'Organization', metadata: { name: 'zeta' }, spec: { name: 'Zeta' } })
   const spec = { organization: 'zeta', namespace: 'dev', displayName: 'Development' }
   await apply({ ...common, kind: 'TenantNamespace', metadata: { name: 'zeta--dev' }, spec })
   await kubectl('delete', 'tenantnamespace', 'zeta--dev')
-  const told = () =>
+  const recorded = () =>
     entries.filter(({ namespace }) => namespace === 'organization/zeta').map(({ action, resource }) => [action, resource.name])
   await vi.waitFor(
     () =>
-      expect(told()).toEqual([
+      expect(recorded()).toEqual([
         ['create', 'zeta'],
         ['create', 'zeta/dev'],
         ['delete', 'zeta/dev'],
@@ -177,7 +177,7 @@ test('organizations and their namespaces are recorded where they are looked for'
   ])
 })
 
-test('neither what Mooring does itself is told, nor what is in no tenant’s namespace', async () => {
+test('the webhook records neither writes of Mooring itself nor resources outside of tenants’ namespaces', async () => {
   for (const account of ['mooring-apiserver', 'mooring-operator']) await apply(tunnel(account), `--as=${ACCOUNTS}${account}`)
   await apply(tunnel('elsewhere', {}, 'plain'))
   await apply(tunnel('last'))
@@ -185,7 +185,7 @@ test('neither what Mooring does itself is told, nor what is in no tenant’s nam
   expect(['mooring-apiserver', 'mooring-operator', 'elsewhere'].flatMap(actionsOf)).toEqual([])
 })
 
-test('while nobody listens, writes go on', async () => {
+test('writes succeed while the webhook is unreachable', async () => {
   const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/clientConfig/url', value: 'https://127.0.0.1:1/audit' }])
   await kubectl('patch', 'validatingwebhookconfiguration', 'mooring-audit', '--type=json', '-p', patch)
   await apply(tunnel('unheard'))

@@ -13,7 +13,7 @@ import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { createVirtualClock } from '../support/virtual-clock.ts'
 import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
 
-/** The edges of endpoints in a real API server, which has no nodes to run them on. */
+/** Objects of edges in a real API server, which has no nodes that could run them. */
 
 const KINDS: readonly Kind[] = [
   Deployment,
@@ -34,13 +34,13 @@ beforeAll(async () => {
   plane = await startControlPlane()
   store = plane.store()
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
-  // As the chart makes it.
+  // As the chart creates it.
   const roleRef = { apiGroup: RBAC, kind: 'ClusterRole', name: 'mooring-edge' }
   await store.create(ClusterRoleBinding, { metadata: { name: 'mooring-edge' }, roleRef, subjects: [] })
 }, 120_000)
 afterAll(() => plane[Symbol.asyncDispose]())
 
-/** The edges of one endpoint, whose tunnels a test sets. */
+/** Creates an endpoint and the component that manages its edges. A test sets the certificates of its tunnels. */
 async function start(name: string) {
   const made = await store.create(TunnelEndpoint, { metadata: { name }, spec: endpoint().spec })
   const clock = createVirtualClock()
@@ -75,7 +75,7 @@ const subjects = async () =>
     .map(({ name }) => name)
     .filter((name) => name.includes('edge'))
 
-test('an endpoint whose Service would be called like that of another’s mesh is refused', async () => {
+test('an endpoint is rejected when its Service would have the name of another endpoint’s mesh Service', async () => {
   const make = (name: string) => store.create(TunnelEndpoint, { metadata: { name }, spec: endpoint().spec })
   await expect(make('eu-mesh')).rejects.toMatchObject({
     code: 'invalid',
@@ -84,7 +84,7 @@ test('an endpoint whose Service would be called like that of another’s mesh is
   await store.delete(TunnelEndpoint, (await make('mesh-eu')).metadata)
 })
 
-test('one look makes all that edges need, the next writes nothing', async () => {
+test('the first reconciliation creates all objects of edges, and the next writes nothing', async () => {
   await using eu = await start('eu')
   expect(await eu.edges.ensure(eu.made)).toMatchObject({ ready: 0, message: 'no edge answers yet' })
   expect((await objectsOf('eu')).map(({ kind }) => kind).toSorted()).toEqual(
@@ -96,7 +96,7 @@ test('one look makes all that edges need, the next writes nothing', async () => 
   expect(eu.written()).toEqual([])
 })
 
-test('tunnels that come in a crowd are let in by few writes, and the first of them at once', async () => {
+test('edges may read the certificate of a single new tunnel at once, and those of many with few writes', async () => {
   await using us = await start('us')
   us.tunnels.certificates = Array.from({ length: 1_000 }, (_, index) => `tunnel-${index}-certificate`)
   await us.edges.ensure(us.made)
@@ -106,21 +106,21 @@ test('tunnels that come in a crowd are let in by few writes, and the first of th
     us.tunnels.certificates = [...us.tunnels.certificates, name]
     await us.edges.tunnelsChanged('us')
   }
-  const told = vi.fn()
-  us.edges.onChange(told)
+  const onChange = vi.fn()
+  us.edges.onChange(onChange)
   await come('a')
   expect(us.written()).toEqual(['PATCH roles/edge-us'])
   for (const name of ['b', 'c', 'd']) await come(name)
   expect(us.written()).toEqual([])
   await us.clock.advance(600)
-  expect(told).toHaveBeenCalledWith('us')
+  expect(onChange).toHaveBeenCalledWith('us')
   await us.edges.ensure(us.made)
   expect(us.written()).toEqual(['PATCH roles/edge-us'])
   const role = await store.get(Role, { namespace: SYSTEM_NAMESPACE, name: 'edge-us' })
   expect(role?.rules?.at(-1)?.resourceNames).toHaveLength(1_005)
 })
 
-test('all of it is owned by the endpoint, and the edges of one that is gone are bound no more', async () => {
+test('every object is owned by its endpoint, and a deleted endpoint loses its role binding', async () => {
   await using asia = await start('asia')
   await asia.edges.ensure(asia.made)
   expect(await subjects()).toEqual(['edge-asia'])

@@ -23,14 +23,14 @@ afterAll(() => plane[Symbol.asyncDispose]())
 interface Candidate extends AsyncDisposable {
   readonly identity: string
   readonly child: ChildProcess
-  /** What it said so far. */
+  /** Lines that the process has printed so far. */
   readonly lines: readonly string[]
   leads(): boolean
 }
 
 const PROGRAM = fileURLToPath(new URL('support/candidate.ts', import.meta.url))
 
-/** Starts a process that stands for election to the lease of that name. */
+/** Starts a process that takes part in the election for the lease `name`. */
 function candidate(identity: string, name: string): Candidate {
   const env = { ...process.env, KUBECONFIG: plane.kubeconfig }
   const child = spawn(process.execPath, [PROGRAM, identity, namespace, name], { env, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -50,7 +50,7 @@ function candidate(identity: string, name: string): Candidate {
   }
 }
 
-/** Who wrote, in the order of the writes' times: a change of hands is a change of the name. */
+/** Identities of the writers in order of time, consecutive writes of one candidate counted once. */
 function reigns(candidates: readonly Candidate[]): string[] {
   const acts = candidates.flatMap(({ identity, lines }) =>
     lines.flatMap((line) => (line.startsWith('acts ') ? [{ identity, at: BigInt(line.slice(5)) }] : [])),
@@ -68,7 +68,7 @@ async function twoCandidates(name: string): Promise<readonly [Candidate, Candida
 
 const acts = ({ lines }: Candidate): boolean => lines.some((line) => line.startsWith('acts '))
 
-test('when the leader is killed, the other leads within 15 seconds, and only then', async () => {
+test('the other candidate becomes leader within 15 seconds after the leader is killed, and not before', async () => {
   const pair = await twoCandidates('killed')
   await using leader = pair[0]
   await using other = pair[1]
@@ -80,7 +80,7 @@ test('when the leader is killed, the other leads within 15 seconds, and only the
   expect(reigns(pair)).toEqual([leader.identity, other.identity])
 })
 
-test('a leader that is told to stop gives the lease back and ends well', async () => {
+test('a leader releases its lease on SIGTERM and exits with code 0', async () => {
   const pair = await twoCandidates('stopped')
   await using leader = pair[0]
   await using other = pair[1]
@@ -96,7 +96,7 @@ test('a leader that is told to stop gives the lease back and ends well', async (
   expect(reigns(pair)).toEqual([leader.identity, other.identity])
 })
 
-test('a leader that was held up past its lease writes no more, and ends with an error', async () => {
+test('a leader suspended past its lease writes nothing more and exits with an error', async () => {
   const pair = await twoCandidates('held-up')
   await using leader = pair[0]
   await using other = pair[1]

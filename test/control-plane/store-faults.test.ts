@@ -31,7 +31,7 @@ interface Following extends AsyncDisposable {
   readonly codes: string[]
 }
 
-/** A cache of the namespace that runs until disposed, and the codes of what it met. */
+/** Cache of the namespace that runs until disposed, and the codes of its errors. */
 async function following(store: Store): Promise<Following> {
   const stop = new AbortController()
   const codes: string[] = []
@@ -59,15 +59,15 @@ const versionsIn = (cache: Cache<typeof SharedInstance>): string[] =>
     .map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`)
     .sort()
 
-/** Resolves when the cache holds exactly what the store does. */
+/** Resolves when the cache has exactly the content of the store. */
 async function caughtUp({ cache }: Following): Promise<void> {
   const { items } = await direct.list(SharedInstance, { namespace })
   const wanted = items.map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`).sort()
   await eventually(() => JSON.stringify(versionsIn(cache)) === JSON.stringify(wanted))
 }
 
-describe('an API server that dies and comes back', () => {
-  test('is unavailable to callers meanwhile, and the cache misses nothing of what happened', async () => {
+describe('an API server that restarts', () => {
+  test('is unavailable to callers after SIGKILL, and the cache misses no change', async () => {
     await make('stays')
     await make('goes')
     await using follower = await following(direct)
@@ -83,7 +83,7 @@ describe('an API server that dies and comes back', () => {
     expect(follower.codes).toContain('unavailable')
   })
 
-  test('and is told to end: who reads meanwhile gets an answer or unavailable, and an answer again after', async () => {
+  test('answers reads or is unavailable after SIGTERM, and answers again after the start', async () => {
     await make('read')
     const reading = new AbortController()
     const outcomes = (async () => {
@@ -103,7 +103,7 @@ function onlyUnavailable(error: unknown): undefined {
 }
 
 describe('a connection that drops packets', () => {
-  test('is noticed and replaced: the cache goes on', async () => {
+  test('is detected and replaced, and the cache continues', async () => {
     await using proxy = await startSilentProxy(plane.port)
     const store = plane.store({ config: plane.config(proxy.server), pingMs: 300 })
     await using follower = await following(store)
@@ -113,7 +113,7 @@ describe('a connection that drops packets', () => {
     expect(follower.codes).toEqual(['unavailable'])
   })
 
-  test('does not hang a caller: a read is asked again on another, a write is unavailable', async () => {
+  test('does not block a caller: a read is repeated on another connection, a write is unavailable', async () => {
     await using proxy = await startSilentProxy(plane.port)
     const store = plane.store({ config: plane.config(proxy.server), pingMs: 300 })
     await make('read-again')
@@ -125,7 +125,7 @@ describe('a connection that drops packets', () => {
     expect((await make('written-again', store)).metadata.name).toBe('written-again')
   })
 
-  test('and no other to be had: unavailable when the time is over', async () => {
+  test('makes calls unavailable after their timeout when no other connection is possible', async () => {
     await using proxy = await startSilentProxy(plane.port)
     const store = plane.store({ config: plane.config(proxy.server), pingMs: 300, connectMs: 300, timeoutMs: 1_000 })
     await store.list(SharedInstance, { namespace })
@@ -136,7 +136,7 @@ describe('a connection that drops packets', () => {
   })
 })
 
-test('what was compacted while a cache was cut off is listed anew, and nothing is missed', async () => {
+test('a cache that was disconnected during a compaction lists again and misses no change', async () => {
   await using proxy = await startSilentProxy(plane.port)
   const store = plane.store({ config: plane.config(proxy.server), pingMs: 300, connectMs: 300 })
   await make('gone-meanwhile')
@@ -152,7 +152,7 @@ test('what was compacted while a cache was cut off is listed anew, and nothing i
   expect(follower.codes).toContain('gone')
 })
 
-test('a handler that throws holds up neither the other handlers nor the watch', async () => {
+test('a handler that throws blocks neither other handlers nor the watch', async () => {
   await using follower = await following(direct)
   const seen: string[] = []
   follower.cache.onChange(() => {
@@ -181,11 +181,11 @@ describe('admission', () => {
     ],
   }
 
-  test('a webhook that is down and must not be makes writes unavailable; the cause says which it is', async () => {
+  test('an unreachable webhook with failurePolicy Fail makes writes unavailable, and the cause names the webhook', async () => {
     await direct.client.request({ method: 'POST', path: configurations, body: webhook })
     let serial = 0
     let refusal: StoreError | undefined
-    // It takes effect a moment later.
+    // The configuration takes effect some time after its creation.
     await eventually(async () => {
       refusal = await make(`before-webhook-${(serial += 1)}`).then(() => undefined, asStoreError)
       return refusal !== undefined
@@ -207,10 +207,10 @@ const asStoreError = (error: unknown): StoreError => {
   throw error
 }
 
-describe('a storm of writers', () => {
+describe('twenty concurrent writers', () => {
   const writers = Array.from({ length: 20 }, (_, index) => index)
 
-  test('all patches without a revision are applied', async () => {
+  test('all succeed with patches without a revision', async () => {
     const key = { namespace, name: 'stormy' }
     const { uid } = (await make(key.name)).metadata
     await Promise.all(writers.map((n) => direct.mergePatch(SharedInstance, key, { metadata: { labels: { [`l${n}`]: 'x' } } })))
@@ -221,7 +221,7 @@ describe('a storm of writers', () => {
     expect(Object.keys((await direct.get(SharedInstance, key))?.metadata.labels ?? {})).toHaveLength(40)
   })
 
-  test('of those with the same revision exactly one is', async () => {
+  test('succeed exactly once with patches of the same revision', async () => {
     const key = { namespace, name: 'stormy-revision' }
     const { resourceVersion } = (await make(key.name)).metadata
     const patches = writers.map((n) => direct.patchStatus(SharedInstance, key, { port: n + 1 }, { resourceVersion }))
@@ -232,7 +232,7 @@ describe('a storm of writers', () => {
   })
 })
 
-test('a token that is replaced in the pod is taken up', async () => {
+test('the store uses a token that was replaced in the pod', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'mooring-service-account-'))
   const { token, caFile } = plane
   await copyFile(caFile, join(directory, 'ca.crt'))

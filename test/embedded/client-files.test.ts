@@ -21,7 +21,7 @@ const cleanup = new AsyncDisposableStack()
 let mooring: Mooring
 let httpPort: number
 beforeAll(async () => {
-  // A path that only careful quoting survives.
+  // The path has a space and a quote, which shell lines must quote correctly.
   const directory = await mkdtempDisposable(join(await scratch(), `mooring it's-`))
   cleanup.use(directory)
   httpPort = await freePort()
@@ -31,14 +31,14 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync())
 
 const run = promisify(execFile)
-/** Runs shell lines as a person would in the directory that has `.mooring` in it, with no variable of Mooring's set. */
+/** Runs shell lines in the directory that contains `.mooring`, as a user would, without variables of Mooring. */
 const shell = async (script: string, options: ExecFileOptions = {}): Promise<string> => {
   const { stdout } = await run('sh', ['-eu', '-c', script], { cwd: dirname(mooring.dataDir), ...options })
   return String(stdout)
 }
 const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8)
 
-test('the ready file says where all is', async () => {
+test('the ready file has the URLs, ports and files of the deployment', async () => {
   const text = await readFile(join(mooring.dataDir, 'ready.json'), 'utf8')
   expect(JSON.parse(text)).toEqual({
     ...{ sharedUrl: URL_RULE, dedicatedUrl: URL_RULE },
@@ -53,12 +53,12 @@ test('the ready file says where all is', async () => {
   })
 })
 
-test('the plain HTTP ports that were picked are where the ready file says', async () => {
+test('the plain HTTP ports of the ready file answer', async () => {
   for (const url of [mooring.ready.sharedHttpUrl, mooring.ready.dedicatedHttpUrl])
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
 })
 
-test('what holds a secret is for its owner alone', async () => {
+test('only the owner may read files with secrets', async () => {
   expect(await modeOf(mooring.dataDir)).toBe('700')
   for (const name of ['token', 'env', 'ready.json', 'issuer.json', 'state.db']) {
     expect([name, await modeOf(join(mooring.dataDir, name))]).toEqual([name, '600'])
@@ -81,7 +81,7 @@ test('the env file sets four variables that curl works with', async () => {
   })
 })
 
-test('the token is good for 12 hours, and at home in default/default', async () => {
+test('the token is valid for 12 hours, with home namespace default/default', async () => {
   const [, payload = ''] = mooring.ready.token.split('.')
   const {
     exp,
@@ -92,14 +92,14 @@ test('the token is good for 12 hours, and at home in default/default', async () 
   expect(home).toBe('default/default')
 })
 
-test('the lines of the welcome, typed as they stand, connect to a database', async () => {
+test('the unchanged lines of the welcome text connect to a database', async () => {
   const said = mooring.output()
   expect(said).toContain(mooring.ready.token)
   const [, lines = ''] = /Your first database[^\n]*\n\n((?: {2}[^\n]+\n){3})/.exec(said) ?? []
   expect(await shell(lines)).toContain('PostgreSQL 15.4')
 })
 
-/** The commands of a section of the README. */
+/** Returns the commands of a section of the README. */
 async function blocksOf(section: string): Promise<readonly string[]> {
   const readme = await readFile(join(REPOSITORY, 'README.md'), 'utf8')
   const text = readme.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? ''
@@ -108,19 +108,19 @@ async function blocksOf(section: string): Promise<readonly string[]> {
   return blocks
 }
 
-test('the commands of the README, typed as they stand, connect to a database', async () => {
+test('the unchanged commands of the README connect to a database', async () => {
   const blocks = await blocksOf('A database in CI')
   const output = await shell(blocks.join('\n'))
   expect(output).toContain('PostgreSQL 15.4')
   expect(output).toMatch(/"uri": "postgresql:/)
 })
 
-test('those for a tunnel, typed as they stand in two terminals, show a port of this machine to a visitor', async () => {
+test('the unchanged tunnel commands of the README, in two terminals, publish a local port to a visitor', async () => {
   const [connect = '', visit = ''] = await blocksOf('A tunnel from my laptop')
   await using home = await mkdtempDisposable(join(tmpdir(), 'mooring-home-'))
   const [directory, port] = [dirname(mooring.dataDir), await freePort()]
   await mkdir(join(home.path, '.ssh'), { mode: 0o700 })
-  // ssh finds the home of whoever runs it by the user's id, not by HOME.
+  // ssh finds the user's home directory by user id, not by HOME.
   const options = [`IdentityFile=${home.path}/.ssh/id_ed25519`, 'StrictHostKeyChecking=yes']
   await writeSsh(home.path, { options, localPort: port })
   await symlink(join(REPOSITORY, 'docs'), join(directory, 'docs'))
@@ -133,7 +133,7 @@ test('those for a tunnel, typed as they stand in two terminals, show a port of t
   })
 })
 
-test('npm run token prints a token alone, for a namespace and a role', async () => {
+test('npm run token prints only a token, for a namespace and a role', async () => {
   const env = { ...process.env, MOORING_DATA_DIR: mooring.dataDir }
   const token = await shell('npm run token -- --namespace default/default --role editor --ttl 1h', { cwd: REPOSITORY, env })
   expect(token).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
@@ -142,14 +142,14 @@ test('npm run token prints a token alone, for a namespace and a role', async () 
   expect(body.data.namespaces).toEqual([{ organization: 'default', namespace: 'default', role: 'editor' }])
 })
 
-test('plain HTTP is served on loopback, for the same tokens', async () => {
+test('plain HTTP on loopback accepts the same tokens', async () => {
   const answer = await fetch(`http://127.0.0.1:${httpPort}/v1/me`, {
     headers: { Authorization: `Bearer ${mooring.ready.token}` },
   })
   expect(answer.status).toBe(200)
 })
 
-test('npm start -- --help lists every setting, each with its variable', async () => {
+test('npm start -- --help lists every setting with its variable', async () => {
   const said = await shell('npm start -- --help', { cwd: REPOSITORY })
   const flags = [
     ...[

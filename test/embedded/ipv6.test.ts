@@ -11,11 +11,11 @@ import { visit } from '../support/edge/visitor.ts'
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 10_000, interval: 50 }
 
-/** The loopback address that other tests do not listen on: that of IPv6, on a machine that has it. */
+/** Loopback addresses of this machine. The last one is that of IPv6 where available, on which no other test listens. */
 const loopbacks = (networkInterfaces().lo ?? []).map(({ address }) => address)
 
 test.each(loopbacks.slice(-1))(
-  'listening on %s, all that it tells leads there, for databases as for tunnels',
+  'listening on %s, databases and tunnels have that address in URLs and commands and work there',
   async (address) => {
     await using local = await startLocalServer()
     await using user = await person()

@@ -11,7 +11,7 @@ import { createHttpsClient } from '../support/api/https-client.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 
-// On every address of the machine, as for callers on other machines.
+// Mooring listens on every address of the machine, as for callers on other machines.
 
 const run = promisify(execFile)
 const psql = async (uri: string): Promise<string> => (await run('psql', ['-X', '-At', '-c', 'SELECT 1', uri])).stdout
@@ -30,13 +30,13 @@ const outside = () =>
     .flatMap((list) => list ?? [])
     .flatMap(({ internal, family, address }) => (!internal && family === 'IPv4' ? [address] : []))
 
-test('an instance is given with an address that others reach, and TLS is required', () => {
+test('an instance has an address that other machines reach, and requires TLS', () => {
   expect(outside()).toContain(instance.host)
   expect(instance.tls.required).toBe(true)
   expect(new URL(instance.uri).searchParams.get('sslmode')).toBe('verify-full')
 })
 
-test('psql takes the uri as it is, and checks the server by the CA that it names', async () => {
+test('psql connects with the unchanged uri and verifies the server by the CA that the uri names', async () => {
   expect(await psql(instance.uri)).toBe('1\n')
   await using directory = await mkdtempDisposable(join(tmpdir(), 'mooring-ca-'))
   const other = join(directory.path, 'other.pem')
@@ -46,7 +46,7 @@ test('psql takes the uri as it is, and checks the server by the CA that it names
   await expect(psql(url.href)).rejects.toThrow(/certificate verify failed/)
 })
 
-test('the administrator of a server logs in from this machine alone', async () => {
+test('the administrator of a database server may log in only from this machine', async () => {
   const [server = ''] = (await readdir(join(mooring.dataDir, 'servers'))).filter((name) => !name.startsWith('.'))
   const rules = await readFile(join(mooring.dataDir, 'servers', server, 'config/pg_hba.conf'), 'utf8')
   const ofAdmin = rules.split('\n').filter((line) => line.includes('"mooring"'))
@@ -54,12 +54,12 @@ test('the administrator of a server logs in from this machine alone', async () =
   expect(ofAdmin.slice(0, -1).map((line) => line.split(' ')[3])).toEqual(['127.0.0.0/8', '::1/128', 'samehost'])
 })
 
-test('the database takes logins by TLS with the CA of the answer, and no others', async () => {
+test('the database accepts only TLS logins, which the returned CA verifies', async () => {
   expect(await query(instance, 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')).toEqual([{ ssl: true }])
   await expect(query({ ...instance, tls: { required: false, ca: null } }, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
 })
 
-test('the API answers there, with a certificate for that address', async () => {
+test('the API answers at each address with a certificate for that address', async () => {
   using client = createHttpsClient(await readFile(mooring.ready.ca, 'utf8'))
   const { port } = new URL(mooring.ready.sharedUrl)
   for (const address of outside()) {
@@ -67,7 +67,7 @@ test('the API answers there, with a certificate for that address', async () => {
   }
 })
 
-test('what is for this machine alone stays there', async () => {
+test('the metrics are reachable only from this machine', async () => {
   const { port } = new URL(mooring.ready.metricsUrl)
   for (const address of outside()) await expect(fetch(`http://${address}:${port}/metrics`)).rejects.toThrow()
 })
@@ -77,7 +77,7 @@ const statusFor = (url: string, host: string) =>
     get(url, { headers: { host } }, (res) => resolve(res.resume().statusCode)).on('error', reject)
   })
 
-test('plain HTTP and metrics refuse a Host that DNS rebinding would send, and take those of loopback', async () => {
+test('plain HTTP and metrics accept a Host of loopback and reject others, such as those of DNS rebinding', async () => {
   const { sharedHttpUrl, dedicatedHttpUrl, metricsUrl } = mooring.ready
   const urls = [new URL('/healthz', sharedHttpUrl ?? ''), new URL('/healthz', dedicatedHttpUrl ?? ''), metricsUrl].map(String)
   for (const url of urls) {

@@ -10,7 +10,7 @@ import { startLocalServer } from '../support/postgresql/local-server.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { writeSsh } from '../support/edge/ssh-for-path.ts'
 
-/** A Mooring that others find under a name, which leads nowhere here: each client is told where to go instead of DNS. */
+/** Mooring with a public host name that does not resolve here: each client gets the address explicitly instead of by DNS. */
 
 const SOON = { timeout: 20_000, interval: 50 }
 const HOST = 'my.example.org'
@@ -34,7 +34,7 @@ const newInstance = async (): Promise<Instance> => {
   return (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
 }
 
-/** Connects by the URI as it stands, with the CA of the answer, and has the server's name verified. */
+/** Connects with the unchanged URI, the returned CA and verification of the server's name. */
 async function verified({ uri, tls }: Instance, host: string): Promise<string> {
   const ca = join(directory, 'instance-ca.pem')
   await writeFile(ca, tls.ca ?? '')
@@ -44,27 +44,27 @@ async function verified({ uri, tls }: Instance, host: string): Promise<string> {
   return stdout.trim()
 }
 
-test('the ready file and the welcome name the public host; the API URLs stay those of this machine', () => {
+test('the ready file and the welcome text name the public host; the API URLs keep the local address', () => {
   expect(mooring.ready).toMatchObject({ sshHost: HOST, domain: 't.example.org' })
   expect(mooring.ready.sharedUrl).toMatch(/^https:\/\/127\.0\.0\.1:/)
   const { port } = new URL(mooring.ready.sharedUrl)
   expect(mooring.output()).toContain(`from elsewhere https://${HOST}:${port}`)
 })
 
-test('the API has a certificate for it', async () => {
+test('the API has a certificate for the public host', async () => {
   const { port } = new URL(mooring.ready.sharedUrl)
   const to = ['--resolve', `${HOST}:${port}:127.0.0.1`, '--cacert', mooring.ready.ca]
   const { stdout } = await run('curl', ['-sS', ...to, `https://${HOST}:${port}/healthz`])
   expect(stdout).toContain('ok')
 })
 
-test('an instance is given with it, and its certificate is verified under it', async () => {
+test('an instance has the public host and a certificate for it', async () => {
   const instance = await newInstance()
   expect(instance).toMatchObject({ host: HOST, tls: { required: true } })
   expect(await verified(instance, HOST)).toBe('1')
 })
 
-test('a tunnel is connected by the command that names it, with its host key, and visited', async () => {
+test('the SSH command of a tunnel connects to the public host, and visitors reach the tunnel', async () => {
   const publicKey = (await readFile(join(directory, 'key.pub'), 'utf8')).trim()
   const body = { name: 'web', regionId: 1, config: { authorizedKeys: [publicKey] } }
   const tunnel: Tunnel = (await mooring.call('POST', TUNNELS, { body })).body.data.tunnel
@@ -83,7 +83,7 @@ test('a tunnel is connected by the command that names it, with its host key, and
   }, SOON)
 })
 
-test('an instance of before is given with another public host after a restart, and verified under it', async () => {
+test('an existing instance has a changed public host after a restart, with a certificate for it', async () => {
   const { id } = await newInstance()
   await mooring[Symbol.asyncDispose]()
   mooring = await startMooring({ dataDir: join(directory, 'data'), args: args('other.example.org') })

@@ -13,7 +13,7 @@ const NAMES = Array.from({ length: 5 }, (_, index) => `made-${index}`)
 const QUOTAS = ['--quota-instances', '2', '--quota-tunnels', '2']
 const SOON = { timeout: 20_000, interval: 50 }
 
-/** Makes five tunnels and five instances by another way than REST, while nothing runs. */
+/** Creates five tunnels and five instances directly in the store while Mooring is stopped. */
 async function makeFive({ dataDir, ready }: Mooring): Promise<void> {
   await using store = await createEmbeddedStore({ path: join(dataDir, 'state.db') })
   const namespace = namespaceName('default', 'default')
@@ -24,7 +24,7 @@ async function makeFive({ dataDir, ready }: Mooring): Promise<void> {
   }
 }
 
-test('what comes by another way than REST is served up to the quota; the rest is listed without a place, and gets one when one goes', async () => {
+test('resources created without REST are served up to the quota; the rest waits and is served after a deletion', async () => {
   await using first = await startMooring()
   first.process.kill('SIGTERM')
   await once(first.process, 'exit')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 
-test('after kill -9 and a new start every instance, member and token is there and works', async () => {
+test('every instance, member and token works after kill -9 and a restart', async () => {
   await using first = await startMooring()
   const namespace = '/v1/organizations/default/namespaces/default'
   const instanceBody = { identifier: 'PR #7', region: first.ready.region, motor: 'postgresql-15.4.0' }

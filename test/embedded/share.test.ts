@@ -11,36 +11,36 @@ import { startMooring } from '../support/deployment/mooring.ts'
 import { scratch } from '../support/postgresql/scratch.ts'
 import { writeSsh } from '../support/edge/ssh-for-path.ts'
 
-/** The commands of docs/share.md: those for a laptop are run as they stand, the others as far as they go without a domain, a VM and a cluster. */
+/** Commands of docs/share.md. Those for a laptop run unchanged; the others as far as possible without a domain, a VM and a cluster. */
 
 const SOON = { timeout: 30_000, interval: 100 }
 const run = promisify(execFile)
 const page = await readFile(fileURLToPath(new URL('../../docs/share.md', import.meta.url)), 'utf8')
 
-/** The commands of a section, or of the whole page. */
+/** Returns the commands of a section, or of the whole page. */
 function blocksOf(section?: string): readonly string[] {
   const text = section === undefined ? page : (page.split(/^## /m).find((part) => part.startsWith(`${section}\n`)) ?? '')
   return [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block)
 }
 
-/** Gives a variable another value. */
+/** Replaces the value of a shell variable in a block. */
 function withValue(block: string, name: string, value: string): string {
   const line = new RegExp(`^${name}=\\S+`, 'm')
   expect(block).toMatch(line)
   return block.replace(line, `${name}=${value}`)
 }
 
-/** Arguments of `npm start` in a block, as a shell makes them. */
+/** Returns the arguments of `npm start` in a block, as a shell expands them. */
 async function argumentsOf(block: string): Promise<readonly string[]> {
   const said = await run('sh', ['-euc', block.replace(/^sudo.*$/m, '').replace('npm start --', "printf '%s\\n'")])
   return said.stdout.trimEnd().split('\n')
 }
 
-test('every block is for a POSIX shell', async () => {
+test('every block is valid for a POSIX shell', async () => {
   for (const block of blocksOf()) await run('sh', ['-nc', block])
 })
 
-test('every placeholder of a command is a variable that is set above it', () => {
+test('every placeholder of a command is a variable set above the command', () => {
   for (const block of blocksOf()) {
     const set = new Set(['HOME', 'MOORING_CA', 'MOORING_TOKEN', 'MOORING_URL'])
     for (const line of block.split('\n')) {
@@ -52,14 +52,14 @@ test('every placeholder of a command is a variable that is set above it', () => 
   }
 })
 
-test.each(['From a laptop', 'From a VM with a domain'])('%s: npm start takes the settings', async (section) => {
+test.each(['From a laptop', 'From a VM with a domain'])('%s: npm start accepts the settings', async (section) => {
   const [start = ''] = blocksOf(section)
   expect(parseSettings(await argumentsOf(start), {})).toHaveProperty('ok')
 })
 
-test('from a laptop: a visitor who knows another address of it and the CA sees the port', async () => {
+test('From a laptop: a visitor with an address of the laptop and the CA reaches the local port', async () => {
   const [start = '', connect = '', visit = ''] = blocksOf('From a laptop')
-  // Another address of this machine stands for that of the laptop in a network.
+  // Another loopback address stands in for the laptop's address in a network.
   const host = '127.0.0.2'
   await using directory = await mkdtempDisposable(join(await scratch(), 'share-'))
   const args = await argumentsOf(withValue(start, 'host', host))

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
-/** An identity provider of a company, as far as a verifier of its tokens needs it. */
+/** Identity provider of a company, reduced to what a verifier of its tokens needs. */
 interface Issuer extends AsyncDisposable {
   readonly url: string
   sign(alg: Algorithm, claims: Readonly<Record<string, unknown>>): Promise<string>
@@ -56,20 +56,20 @@ const NAMESPACE = '/v1/organizations/default/namespaces/default'
 const me = async (token: string) => mooring.call('GET', '/v1/me', { token })
 
 describe("a company's own issuer", () => {
-  test.each(['EdDSA', 'ES256', 'RS256'] as const)('signs by %s, and its users carry its name', async (alg) => {
+  test.each(['EdDSA', 'ES256', 'RS256'] as const)('signs with %s, and its users have its name as prefix', async (alg) => {
     const { status, body } = await me(await issuer.sign(alg, { sub: 'ada', groups: ['crew'] }))
     expect(status).toBe(200)
     expect(body.data).toEqual({ user: 'corp:ada', groups: ['corp:crew'], namespaces: [] })
   })
 
-  test('has its user in by membership', async () => {
+  test('authenticates a user, whom a membership authorizes', async () => {
     const token = await issuer.sign('ES256', { sub: 'grace' })
     await mooring.call('PUT', `${NAMESPACE}/members/corp:grace`, { body: { role: 'viewer' } })
     expect((await me(token)).body.data.namespaces).toEqual([{ organization: 'default', namespace: 'default', role: 'viewer' }])
     expect((await mooring.call('GET', '/v1/instances', { token })).status).toBe(200)
   })
 
-  test('makes nobody an admin: roles are for the own issuer to say', async () => {
+  test('grants no role by claims: only Mooring’s own issuer does', async () => {
     const claims = {
       sub: 'eve',
       mooring_role: 'platform-admin',
@@ -85,17 +85,17 @@ describe("a company's own issuer", () => {
   })
 
   test.each([
-    { what: 'by an algorithm that is not asked for', alg: 'PS256', claims: { sub: 'ada' } },
+    { what: 'signed with an algorithm that is not accepted', alg: 'PS256', claims: { sub: 'ada' } },
     { what: 'in the name of the own issuer', alg: 'EdDSA', claims: { sub: 'ada', iss: 'mooring' } },
     { what: 'for another audience', alg: 'EdDSA', claims: { sub: 'ada', aud: 'corp' } },
     { what: 'for a system: user', alg: 'EdDSA', claims: { sub: 'system:admin' } },
     { what: 'for a system: group', alg: 'EdDSA', claims: { sub: 'ada', groups: ['system:masters'] } },
-  ] as const)('is not believed $what', async ({ alg, claims }) => {
+  ] as const)('cannot sign a valid token $what', async ({ alg, claims }) => {
     expect(codeOf(await me(await issuer.sign(alg, claims)))).toBe('401 unauthenticated')
   })
 })
 
-test('the 21st failed authentication of a minute is 429; a good token from there is still good', async () => {
+test('the 21st failed authentication in a minute is 429; a valid token from the same address still works', async () => {
   const refused = async () => me('rubbish')
   let answer = await refused()
   let count = 1

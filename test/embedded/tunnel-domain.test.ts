@@ -4,7 +4,7 @@ import { codeOf, type Tunnel } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { visit } from '../support/edge/visitor.ts'
 
-/** What `--domain` does, and what becomes of the tunnels of the one before. */
+/** Effect of `--domain`, also on tunnels of the previous domain. */
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const DOMAIN = 'tunnels.example'
@@ -27,13 +27,13 @@ async function makeTunnel(on: Mooring, config: object = {}): Promise<Tunnel> {
   return answer.body.data.tunnel
 }
 
-test('a tunnel of another domain has it in its URL, its certificate and the ready file', async () => {
+test('a new domain is in the URL and certificate of a tunnel and in the ready file', async () => {
   expect(mooring.ready.domain).toBe(DOMAIN)
   const { hostname, url, certificate, endpoint } = await makeTunnel(mooring)
   expect([url, certificate.domain, endpoint.domain]).toEqual([`https://${hostname}.${DOMAIN}`, `${hostname}.${DOMAIN}`, DOMAIN])
 })
 
-test('a tunnel of a domain that is served no more keeps its URL and gives no command that leads nowhere', async () => {
+test('a tunnel of a domain that is no longer served keeps its URL and has no connect command', async () => {
   const show = async () => (await mooring.call('GET', `${TUNNELS}/${former.id}`)).body.data.tunnel
   await vi.waitFor(async () => expect((await show()).sshCommand).toBeNull(), SOON)
   expect(await show()).toMatchObject({ url: former.url, directUrl: null, certificate: former.certificate })
@@ -45,7 +45,7 @@ test('a tunnel of a domain that is served no more keeps its URL and gives no com
   expect(mooring.output()).toMatch(/"reason":"EndpointNotServed"/)
 })
 
-test('a visitor of a tunnel that is not there is told so, over HTTPS too', async () => {
+test('a visitor of an unknown host gets 404 unknown_host over HTTPS', async () => {
   const { hostname, endpoint } = await makeTunnel(mooring)
   const site = { hostname: hostname.replaceAll(/./g, '0'), endpoint }
   const answer = await visit(await readFile(mooring.ready.ca, 'utf8'), site)
@@ -59,7 +59,7 @@ test('redirects name the port that the edge listens on', async () => {
   expect(answer).toMatchObject({ status: 301, headers: { location } })
 })
 
-test('the metrics have the certificates’ expiry and no tunnel’s name', async () => {
+test('the metrics have the expiry of certificates and no hostname of a tunnel', async () => {
   const { hostname } = await makeTunnel(mooring)
   const metrics = await (await fetch(mooring.ready.metricsUrl)).text()
   const [, expiry] = /^mooring_certificate_expiry_timestamp_seconds\{of="tunnels"\} (\S+)$/m.exec(metrics) ?? []

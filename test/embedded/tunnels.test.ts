@@ -8,7 +8,7 @@ import { type Site, visit } from '../support/edge/visitor.ts'
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 10_000, interval: 50 }
 
-test('after kill -9 and a new start every tunnel is there, and a session that was lost has its end', async () => {
+test('every tunnel works after kill -9 and a restart, and lost sessions have an end in the journal', async () => {
   await using local = await startLocalServer()
   await using user = await person()
   await using first = await startMooring()

@@ -28,7 +28,7 @@ afterAll(() => postgres[Symbol.asyncDispose]())
 const ENDED = [{ type: 'disconnect' }, { type: 'connect' }]
 const FAILED = 'a maintenance step of the journal failed'
 
-test('a server of Mooring’s own gets database, roles and Secrets; each role may do what it is for, over TLS that is verified', async () => {
+test('a server of Mooring’s own gets database, roles and Secrets; each role has only its permissions, over verified TLS', async () => {
   await using running = await postgres.start()
   await expectToWork(running)
   const [edge, reader] = [await running.loginOf('edge'), await running.loginOf('reader')]

@@ -37,7 +37,7 @@ test('two installations can use two databases of one PostgreSQL; in one database
   await expectToWork(first)
 }, 60_000)
 
-test('an installation whose database is rejected hands out no login to it', async () => {
+test('an installation whose database is rejected creates no Secret with a login to it', async () => {
   const login = await databaseOutside('shared', 'NOCREATEROLE')
   await using first = await postgres.start(login)
   await expectToWork(first)

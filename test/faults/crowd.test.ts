@@ -10,7 +10,7 @@ const RAISED = ['quota-instances', 'write-rate', 'write-burst', 'read-rate', 're
   '1000',
 ])
 
-test('two hundred clients at once: none fails, each has a database of its own, and all go again', async () => {
+test('two hundred concurrent clients each get a database, and all databases are deleted again', async () => {
   await using mooring = await startMooring({ args: RAISED })
   const { region } = mooring.ready
   const answers = await Promise.all(

@@ -5,7 +5,7 @@ import type { EngineAdmin } from '../../operator/engines/engine.ts'
 import { connect, type Connection, type Session } from '../../operator/engines/postgresql/connection.ts'
 import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
 
-/** The connection of a process that dies after so many statements. */
+/** Connection that fails after `statements` statements, like one of a process that was killed. */
 function mortal(connection: Connection, statements: number): Connection {
   let left = statements
   const dying = (session: Session): Session => ({
@@ -29,7 +29,7 @@ function mortal(connection: Connection, statements: number): Connection {
 
 interface Case {
   readonly what: string
-  /** Brought about before each round, on tenant `victim`, of which `source` may be the template. */
+  /** Sets the initial state before each round, for tenant `victim`. `source` may be its template. */
   readonly given?: (admin: EngineAdmin) => Promise<unknown>
   readonly operation: (admin: EngineAdmin) => Promise<unknown>
   readonly exists: boolean
@@ -52,11 +52,11 @@ const CASES: readonly Case[] = [
   { what: 'a drop', given: claim, operation: (admin) => admin.drop('victim'), exists: false },
 ]
 
-describe.each(SERIES)('PostgreSQL %s, when the process dies in the middle', (series) => {
+describe.each(SERIES)('PostgreSQL %s, after a crash of the process', (series) => {
   const bench = postgresqlBench(series)
 
   test.each(CASES)(
-    'of $what, at any statement, doing it again is enough and nothing is left over',
+    'at any statement of $what, a repetition completes it and leaves nothing over',
     async ({ given, operation, exists }) => {
       const source = await bench.tenant('source')
       await (await bench.as(source)).query('CREATE TABLE IF NOT EXISTS copied (n int)')

@@ -20,7 +20,7 @@ afterAll(async () => {
   await trap[Symbol.asyncDispose]()
 })
 
-/** The trap that kills the engine, once there is one: without a pid it would kill Mooring. */
+/** Arms the trap to kill the engine, as soon as one runs. Without a process id the trap would kill Mooring. */
 const armAgainstEngine = async (step: string): Promise<void> => {
   const [engine] = await vi.waitUntil(async () => {
     const engines = await mainProcesses(mooring.dataDir)
@@ -36,28 +36,27 @@ const create = (identifier: string, motor = 'postgresql-15.4.0'): Promise<Answer
   mooring.call('POST', '/v1/instances', { body: { identifier, region: mooring.ready.region, motor } })
 
 test.each(['claim.secret', 'claim.claim'])(
-  'the engine killed at %s: the claim is finished on the next one, which comes by itself',
+  'an engine killed at %s restarts without help, and the claim finishes on it',
   async (step) => {
-    const { instance: neighbour } = (await create('neighbour')).body.data
+    const { instance: other } = (await create('other')).body.data
     await armAgainstEngine(step)
     const answer = await create('victim')
     expect(await trap.isSprung()).toBe(true)
     expect(codeOf(answer)).toBe('201 OK')
     const { instance } = answer.body.data
     // A backend may outlive the killed engine for as long as it takes to verify the claim: then the answer comes before the next engine.
-    for (const each of [instance, neighbour])
-      await expect.poll(() => query(each, 'SELECT 1 AS one'), patience).toEqual([{ one: 1 }])
+    for (const each of [instance, other]) await expect.poll(() => query(each, 'SELECT 1 AS one'), patience).toEqual([{ one: 1 }])
     await expect.poll(agree, patience).toBe(true)
     expect(await mainProcesses(mooring.dataDir)).toHaveLength(1)
   },
 )
 
-test('the engine killed under twenty claims at once: each is answered 201 or 503, and what is there is what was answered', async () => {
+test('an engine killed during twenty claims: each is answered 201 or 503, and every 201 has its database', async () => {
   await armAgainstEngine('claim.verify')
   const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => create(`crowd ${index}`)))
   expect(await trap.isSprung()).toBe(true)
   for (const answer of answers) expect(['201 OK', '503 unavailable']).toContain(codeOf(answer))
-  // What was refused goes again, in its own time.
+  // The databases of rejected claims are deleted some time later.
   await expect.poll(agree, patience).toBe(true)
   const { body } = await mooring.call('GET', '/v1/instances?limit=200')
   const answered = answers.filter(({ status }) => status === 201).map((answer) => answer.body.data.instance.id)
@@ -65,7 +64,7 @@ test('the engine killed under twenty claims at once: each is answered 201 or 503
   expect(codeOf(await create('afterwards'))).toBe('201 OK')
 })
 
-test('a motor that has no server yet gets one within the request', async () => {
+test('the first request for a motor starts its server', async () => {
   const answer = await create('cold', 'postgresql-14.4.0')
   expect(codeOf(answer)).toBe('201 OK')
   const { instance } = answer.body.data

@@ -20,7 +20,7 @@ const isReady = ({ dataDir }: Mooring): Promise<boolean> =>
     () => false,
   )
 
-test('a stop says first that nothing is ready any more; engines that do not stop are killed in time', async () => {
+test('a stop first removes the ready file and kills engines that do not stop in time', async () => {
   await using mooring = await startMooring()
   await freezeEngines(mooring)
   const ended = once(mooring.process, 'exit')
@@ -31,7 +31,7 @@ test('a stop says first that nothing is ready any more; engines that do not stop
   expect(await engineProcesses(mooring.dataDir)).toEqual([])
 })
 
-test('a second Ctrl-C ends all at once', async () => {
+test('a second Ctrl-C ends Mooring and all engines at once', async () => {
   await using mooring = await startMooring()
   await freezeEngines(mooring)
   const ended = once(mooring.process, 'exit')
@@ -42,7 +42,7 @@ test('a second Ctrl-C ends all at once', async () => {
   expect(await engineProcesses(mooring.dataDir)).toEqual([])
 })
 
-test('a Mooring that can write no more ends with a sentence and exit 1, and leaves nothing running', async () => {
+test('Mooring exits with a message and code 1 when it cannot write its state, and leaves no process running', async () => {
   await using mooring = await startMooring({ node: ['--import', LOSE_STORE] })
   const ended = once(mooring.process, 'exit')
   mooring.process.kill('SIGUSR2')

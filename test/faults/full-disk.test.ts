@@ -20,7 +20,7 @@ const create = (mooring: Mooring, identifier: string): Promise<Answer> =>
     headers: { 'Idempotency-Key': identifier },
   })
 
-/** Renames an instance until that is refused. Returns the last name that was acknowledged, and the refusal. */
+/** Renames an instance until the API rejects it. Returns the last acknowledged name and the rejection. */
 async function renameUntilRefused(mooring: Mooring, id: string): Promise<{ acknowledged: string; refusal: Answer }> {
   let acknowledged = ''
   for (let round = 0; ; round++) {
@@ -31,7 +31,7 @@ async function renameUntilRefused(mooring: Mooring, id: string): Promise<{ ackno
   }
 }
 
-test('a full disk under the state: writes are 503, nothing acknowledged is lost, and with room all goes on by itself', async () => {
+test('a full disk makes writes 503, loses no acknowledged write, and needs only free space to recover', async () => {
   await using disk = await smallDisk(8)
   await using elsewhere = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   await mkdir(join(elsewhere.path, 'servers'))

@@ -8,10 +8,10 @@ import { startMooring } from '../support/deployment/mooring.ts'
 import { smallDisk } from '../support/postgresql/small-disk.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 
-/** MiB: a server, its reserve, and little else. */
+/** Disk size in MiB: enough for a server and its reserve, and little more. */
 const DISK = 420
 
-/** A Mooring whose servers are on a small disk, with two tenants on one server. */
+/** Starts Mooring with its database servers on a small disk, and creates two tenants on one server. */
 async function crowded(sizeLimitMib: number) {
   await using opened = new AsyncDisposableStack()
   const disk = opened.use(await smallDisk(DISK))
@@ -23,13 +23,13 @@ async function crowded(sizeLimitMib: number) {
     const body = { identifier, region: mooring.ready.region, motor: 'postgresql-15.4.0' }
     return (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
   }
-  const [mallory, neighbour] = [await create('mallory'), await create('neighbour')]
-  await query(neighbour, 'CREATE TABLE t AS SELECT 1 AS n')
+  const [mallory, other] = [await create('mallory'), await create('other')]
+  await query(other, 'CREATE TABLE t AS SELECT 1 AS n')
   const kept = opened.move()
-  return { mallory, neighbour, mooring, disk, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  return { mallory, other, mooring, disk, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
 
-/** Runs statements of one tenant until the server refuses one. */
+/** Runs statements of one tenant until the server rejects one. */
 async function until(refused: Promise<pg.Client>, sql: (round: number) => string): Promise<unknown> {
   const client = await refused
   client.on('error', () => undefined)
@@ -50,37 +50,37 @@ const works = async (instance: Instance): Promise<boolean> =>
 
 const FILL = 'INSERT INTO filler SELECT repeat(md5(n::text), 60) FROM generate_series(1, 2000) AS n'
 
-test('a tenant past its size fills the disk: its logins end, the neighbour works again by itself', async () => {
+test('a tenant past its size limit that fills the disk is disabled, and the other tenant works again without help', async () => {
   await using at = await crowded(96)
   await query(at.mallory, 'CREATE TABLE filler (text text)')
   await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => FILL)))
-  await expect.poll(() => works(at.neighbour), { timeout: 30_000 }).toBe(true)
-  // Measured at once are databases with a session; all others within a minute.
+  await expect.poll(() => works(at.other), { timeout: 30_000 }).toBe(true)
+  // The sizes of databases with a session are measured at once, all others within a minute.
   await expect(until(login(at.mallory), () => 'SELECT pg_sleep(0.1)')).resolves.toBeDefined()
   const { id } = at.mallory
   await expect.poll(async () => (await at.mooring.call('GET', `/v1/instances/${id}`)).body.data.instance.isEnabled).toBe(false)
   await at.mooring.call('POST', `/v1/instances/${id}/reset`)
   await expect
-    .poll(() => query(at.neighbour, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 30_000 })
+    .poll(() => query(at.other, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 30_000 })
     .toBe('done')
 }, 120_000)
 
-test('a disk that is full of what all may write keeps nobody from logging in', async () => {
+test('tenants within their limits can log in while the disk is full', async () => {
   await using at = await crowded(10_000)
   await query(at.mallory, 'CREATE TABLE filler (text text)')
   await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => FILL)))
-  await expect.poll(() => works(at.neighbour), { timeout: 60_000 }).toBe(true)
-  // With room again, all may write.
+  await expect.poll(() => works(at.other), { timeout: 60_000 }).toBe(true)
+  // With free space, tenants can write again.
   await at.disk.grow(2 * DISK)
   await expect
-    .poll(() => query(at.neighbour, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 60_000 })
+    .poll(() => query(at.other, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String), { timeout: 60_000 })
     .toBe('done')
 }, 180_000)
 
-test('temporary files of one tenant take no more than its size, and no other is held up', async () => {
+test('temporary files of one tenant stay within its size limit and do not block another tenant', async () => {
   await using at = await crowded(64)
   const sort = `SET work_mem = '64kB'; SELECT count(*) FROM (SELECT g, repeat('x', 100) FROM generate_series(1, 5000000) g ORDER BY -g) s`
   const refusals = await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => sort)))
   expect(refusals).toHaveLength(6)
-  expect(await works(at.neighbour)).toBe(true)
+  expect(await works(at.other)).toBe(true)
 }, 120_000)

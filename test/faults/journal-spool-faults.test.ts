@@ -86,7 +86,7 @@ test('past the bound the oldest requests are dropped and counted; connections ne
   expect(idsOf(await connectionsOf(tunnel))).toEqual(idsOf(connects).reverse())
 }, 60_000)
 
-test('a record that the journal rejects is left out, and does not affect the others', async () => {
+test('a record that the journal rejects is skipped and does not block other records', async () => {
   await using place = await temporarySpool()
   const tunnel = randomUUIDv7()
   await using spool = await place.open()

@@ -52,7 +52,7 @@ const missing = (said: readonly string[], found: readonly { readonly id: string 
   return said.filter((id) => !ids.has(id))
 }
 
-test('records kept before kill -9 are there and summed up afterwards, time and again', async () => {
+test('records stored before kill -9 are kept and summed up, also after repeated kills', async () => {
   await using place = await openTemporaryJournal()
   await place.journal[Symbol.asyncDispose]()
   const said: Said = { request: [], connect: [], disconnect: [], audit: [] }

@@ -14,12 +14,12 @@ const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 10_000, interval: 50 }
 const PATIENT = { timeout: 30_000 }
 
-/** One data directory through all the crashes: what one leaves behind, the next must live with. */
+/** Cleanup of this file, which uses one data directory for all crashes: each start also has the leftovers of earlier crashes. */
 const opened = new AsyncDisposableStack()
 let mooring: MortalMooring
 let user: Person
 let port: number
-/** There from the first to the last of them. */
+/** Tunnel that exists during all crashes. */
 let old: TunnelRecord
 
 beforeAll(async () => {
@@ -42,11 +42,11 @@ async function create(key: string): Promise<TunnelRecord> {
   return answer.body.data.tunnel
 }
 
-/** Its hostname, or the one that it is marked with and is going to have. */
+/** Returns the hostname in the status of a tunnel, or else the one reserved for it in its annotation. */
 const hostnameOf = ({ metadata, status }: Tunnel) =>
   status?.hostname ?? metadata.annotations?.[annotations.hostname]?.split('.')[0]
 
-/** What there is on disk: tunnels by name with their hostnames, and certificates by the names of their Secrets. */
+/** Reads the state on disk: hostnames by the display names of tunnels, and certificates by the names of their Secrets. */
 async function state() {
   await using copy = await openStateOf(mooring.dataDir)
   const { items: tunnels } = await copy.store.list(Tunnel)
@@ -60,7 +60,7 @@ async function state() {
 
 const certificateOf = (hostname = '') => `tunnel-${hostname}-certificate`
 
-/** One hostname a tunnel, and of each one certificate. */
+/** Fails unless each tunnel has one hostname and each hostname has one certificate. */
 async function expectOneOfEach(): Promise<void> {
   const { tunnels } = (await mooring.call('GET', `${TUNNELS}?limit=200`)).body.data
   const { hostnames, certificates } = await state()
@@ -77,7 +77,7 @@ async function expectServed(tunnel: TunnelRecord): Promise<void> {
 }
 
 test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
-  'after kill -9 at %s the same request gets the tunnel, with the hostname that was drawn and one certificate',
+  'a repeated request gets the tunnel with the reserved hostname and one certificate after kill -9 at %s',
   async (step) => {
     expect(await mooring.expectKilledAt(step, () => post(step))).toBeUndefined()
     const before = await state()
@@ -88,7 +88,7 @@ test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
     expect([tunnel.hostname, tunnel.certificate.status]).toEqual([drawn, 'valid'])
     expect(await create(step)).toEqual(tunnel)
     await expectOneOfEach()
-    // One that was signed is not signed again.
+    // An existing certificate is not signed again.
     const name = certificateOf(drawn)
     const signed = (await state()).certificates.get(name)
     expect(before.certificates.get(name)).toBe(step === 'tunnel.obtain' ? signed : undefined)
@@ -97,7 +97,7 @@ test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
 )
 
 test.each(['tunnel.forget-certificate', 'tunnel.release'])(
-  'after kill -9 at %s the deletion is finished by itself: nothing is left, nobody is served, and the key is free',
+  'a deletion finishes without help, ends the service and frees its key after kill -9 at %s',
   async (step) => {
     const tunnel = await create(step)
     await mooring.dieAt(step, () => mooring.call('DELETE', `${TUNNELS}/${tunnel.id}`))
@@ -112,7 +112,7 @@ test.each(['tunnel.forget-certificate', 'tunnel.release'])(
   },
 )
 
-test('a tunnel that was there all the time is as it was, and served', async () => {
+test('a tunnel that existed during all crashes is unchanged and served', async () => {
   const { tunnel } = (await mooring.call('GET', `${TUNNELS}/${old.id}`)).body.data
   expect(tunnel).toMatchObject({ hostname: old.hostname, url: old.url, certificate: old.certificate })
   await expectServed(tunnel)

@@ -7,7 +7,7 @@ import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const PATIENT = { timeout: 30_000 }
 
-/** One data directory through all the crashes: what one leaves behind, the next must live with. */
+/** Mooring with one data directory for all crashes, so that each start also has the leftovers of earlier crashes. */
 let mooring: MortalMooring
 beforeAll(async () => {
   mooring = await startMortal()
@@ -26,7 +26,7 @@ async function expectOneOfEach(): Promise<void> {
 }
 
 test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
-  'after kill -9 at %s the same request gets the database, once, with a password that works',
+  'a repeated request gets the one database with a working password after kill -9 at %s',
   async (step) => {
     const before = await mooring.dieAt(step, () => create(step))
     const first = await create(step)
@@ -40,12 +40,12 @@ test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
 )
 
 test.each(['reset.reset', 'reset.verify', 'reset.status'])(
-  'after kill -9 at %s the reset is carried out by itself and the credentials stay',
+  'a reset finishes without help and keeps the credentials after kill -9 at %s',
   async (step) => {
     const { instance } = (await create(step)).body.data
     await query(instance, 'CREATE TABLE t (i int)')
     await mooring.dieAt(step, () => mooring.call('POST', `/v1/instances/${instance.id}/reset`))
-    // The same creation again is answered when the instance is ready again.
+    // The repeated creation is answered when the instance is ready again.
     expect((await create(step)).body.data.instance).toMatchObject({ id: instance.id, password: instance.password })
     expect(await query(instance, "SELECT count(*)::int AS n FROM pg_tables WHERE tablename = 't'")).toEqual([{ n: 0 }])
     await expectOneOfEach()
@@ -53,7 +53,7 @@ test.each(['reset.reset', 'reset.verify', 'reset.status'])(
 )
 
 test.each(['change.renew-secret', 'change.password', 'change.verify'])(
-  'after kill -9 at %s of a rotation the password in the next answer is the one that works',
+  'the next answer of a rotation has the working password after kill -9 at %s',
   async (step) => {
     const { instance: old } = (await create(step)).body.data
     await mooring.dieAt(step, () => mooring.call('POST', `/v1/instances/${old.id}/password`))
@@ -66,7 +66,7 @@ test.each(['change.renew-secret', 'change.password', 'change.verify'])(
   },
 )
 
-test.each(['change.disable', 'change.enable'])('after kill -9 at %s the switch is where it was put', async (step) => {
+test.each(['change.disable', 'change.enable'])('the requested isEnabled takes effect after kill -9 at %s', async (step) => {
   const { instance } = (await create(step)).body.data
   const isEnabled = step === 'change.enable'
   const path = `/v1/instances/${instance.id}`
@@ -81,7 +81,7 @@ test.each(['change.disable', 'change.enable'])('after kill -9 at %s the switch i
 })
 
 test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
-  'after kill -9 at %s the deletion is finished by itself and the key is free',
+  'a deletion finishes without help and frees its key after kill -9 at %s',
   async (step) => {
     const { instance } = (await create(step)).body.data
     await mooring.dieAt(step, () => mooring.call('DELETE', `/v1/instances/${instance.id}`))

@@ -7,15 +7,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Data } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
-/** The OpenAPI document and the API behind it, checked by two well-known programs. */
+/** Checks of the OpenAPI document and of its API by openapi-spec-validator and Schemathesis. */
 
 const PYTHON = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'mooring-tests/python')
 const BIN = join(PYTHON, 'bin')
 const NAMESPACE = '/v1/organizations/default/namespaces/default'
-/** A request of a valid form may be refused: no schema says whether a region exists, or which cursors were given out. */
+/** Check to exclude: the API rejects some schema-valid requests, such as those with an unknown region or cursor. */
 const NOT_A_RULE = 'positive_data_acceptance'
 const SECONDS = 60
-/** Rate limits are tested elsewhere. */
+/** Settings without rate limits, which other tests cover. */
 const UNLIMITED = ['read-rate', 'read-burst', 'write-rate', 'write-burst', 'failed-auth-per-minute'].flatMap((name) => [
   `--${name}`,
   '1000000',
@@ -32,7 +32,7 @@ afterAll(() => mooring[Symbol.asyncDispose]())
 
 const run = promisify(execFile)
 
-/** What a program wrote to stdout, and whether its exit code says that it found something. */
+/** Runs a program. Returns its stdout, and whether its exit code reports findings. */
 function outcomeOf(
   program: string,
   args: readonly string[],
@@ -45,15 +45,18 @@ function outcomeOf(
   })
 }
 
-test.each(['shared', 'dedicated'] as const)('openapi-spec-validator takes the document of the %s listener', async (listener) => {
-  await using directory = await mkdtempDisposable(join(tmpdir(), 'openapi-'))
-  const file = join(directory.path, 'openapi.json')
-  const document = await mooring.call('GET', new URL('/openapi.json', mooring.ready[`${listener}Url`]).href)
-  await writeFile(file, JSON.stringify(document.body))
-  await run(join(BIN, 'openapi-spec-validator'), [file])
-})
+test.each(['shared', 'dedicated'] as const)(
+  'openapi-spec-validator accepts the document of the %s listener',
+  async (listener) => {
+    await using directory = await mkdtempDisposable(join(tmpdir(), 'openapi-'))
+    const file = join(directory.path, 'openapi.json')
+    const document = await mooring.call('GET', new URL('/openapi.json', mooring.ready[`${listener}Url`]).href)
+    await writeFile(file, JSON.stringify(document.body))
+    await run(join(BIN, 'openapi-spec-validator'), [file])
+  },
+)
 
-test('openapi-spec-validator takes the document of the repository', async () => {
+test('openapi-spec-validator accepts the document of the repository', async () => {
   await run(join(BIN, 'openapi-spec-validator'), ['docs/openapi.json'])
 })
 
@@ -63,7 +66,7 @@ async function made(path: string, body: object): Promise<Data> {
   return answer.body.data
 }
 
-test('Schemathesis finds no answer that the document does not have, and no 5xx', { timeout: 240_000 }, async () => {
+test('Schemathesis finds no undocumented answer and no 5xx', { timeout: 240_000 }, async () => {
   const { sharedUrl, ca, token, region, regionId } = mooring.ready
   const { instance } = await made('/v1/instances', { identifier: 'pr-7', region, motor: 'postgresql-15.4.0' })
   const { tunnel } = await made(`${NAMESPACE}/tunnels`, { name: 'web', regionId })

@@ -78,19 +78,19 @@ describe('after a crash of Mooring', () => {
       await using at = await scratch()
       const server = databaseServer()
       const paths = serverPaths(at.directory, server.metadata.uid)
-      const stranger = spawn('sleep', ['60'])
-      const found = await processOf(stranger.pid ?? 0)
+      const unrelated = spawn('sleep', ['60'])
+      const found = await processOf(unrelated.pid ?? 0)
       const startTime = whose === 'its own start time' ? (found?.startTime ?? '') : '1'
       const record = { package: 'postgresql-15', version: '15.4.0', listen: '127.0.0.1', port: 20_001 }
       await mkdir(paths.root)
-      await writeRecord(paths, { ...record, process: { pid: stranger.pid ?? 0, startTime } })
+      await writeRecord(paths, { ...record, process: { pid: unrelated.pid ?? 0, startTime } })
 
       const runtime = await runtimeIn(at.directory)
       await reach(runtime, server, 'running')
-      expect((await recordOf(paths)).process.pid).not.toBe(stranger.pid)
+      expect((await recordOf(paths)).process.pid).not.toBe(unrelated.pid)
       await runtime.remove(server)
-      expect(await processOf(stranger.pid ?? 0)).toEqual(found)
-      stranger.kill('SIGKILL')
+      expect(await processOf(unrelated.pid ?? 0)).toEqual(found)
+      unrelated.kill('SIGKILL')
     },
   )
 })

@@ -22,7 +22,7 @@ function post(identifier: string, headers: Record<string, string> = {}): Promise
   return mooring.call('POST', '/v1/instances', { body, headers })
 }
 
-/** The engine stands still while `work` is done. */
+/** Suspends the engine during `work`. */
 async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
   const engines = await mainProcesses(mooring.dataDir)
   const all = (signal: NodeJS.Signals) => Promise.all(engines.map((engine) => sendSignal(engine, signal)))
@@ -37,7 +37,7 @@ async function whileFrozen<T>(work: () => Promise<T>): Promise<T> {
 const listed = async () => (await mooring.call('GET', '/v1/instances')).body.data.instances
 const agree = async () => isDeepStrictEqual(await tenantsOf(mooring.dataDir), await tenantsListed(mooring))
 
-test('a POST that cannot finish in its time is 503 and leaves nothing', async () => {
+test('a POST that times out is 503 and leaves nothing behind', async () => {
   const answer = await whileFrozen(() => post('late'))
   expect(codeOf(answer)).toBe('503 unavailable')
   expect(answer.headers['retry-after']).toMatch(/^\d+$/)
@@ -45,7 +45,7 @@ test('a POST that cannot finish in its time is 503 and leaves nothing', async ()
   await expect.poll(agree, LOOK).toBe(true)
 })
 
-test('with an Idempotency-Key it goes on, and the same request joins it', async () => {
+test('a POST with an Idempotency-Key continues after its timeout, and the repeated request gets its result', async () => {
   const key = { 'Idempotency-Key': 'slow-1' }
   expect(codeOf(await whileFrozen(() => post('patient', key)))).toBe('503 unavailable')
   await expect.poll(async () => (await listed()).map(({ isEnabled }) => isEnabled), LOOK).toEqual([true])

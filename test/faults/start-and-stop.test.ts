@@ -14,7 +14,7 @@ const LOOK = { interval: 5, timeout: 20_000 }
 
 const sentence = (about: RegExp) => expect.stringMatching(new RegExp(`^mooring: .*${about.source}.*\\n$`)) as string
 
-test('a second start on the data directory, a taken port and wrong settings each end with a sentence, and disturb nobody', async () => {
+test('a second start on a data directory or a used port exits with a message and does not disturb the first', async () => {
   await using first = await startMooring()
   const { port } = new URL(first.ready.sharedUrl)
   const second = runMooring(['--data-dir', first.dataDir, ...freePorts(...PORTS)])
@@ -38,14 +38,14 @@ test.each([
   { args: ['--shared-port', 'http'], about: /--shared-port/ },
   { args: ['--warm-pool=-1'], about: /--warm-pool/ },
   { args: ['--colour'], about: /--colour/ },
-])('$args stop the start with a sentence', async ({ args, about }) => {
+])('$args make the start exit with a message', async ({ args, about }) => {
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const { ended } = runMooring(['--data-dir', join(temporary.path, 'data'), ...args])
   expect(await ended).toEqual({ code: 2, stdout: '', stderr: sentence(about) })
   expect(await readdir(temporary.path)).toEqual([])
 })
 
-test('after kill -9 the engine runs on and is taken over; after a stop there is none, within 5 s', async () => {
+test('an engine survives kill -9 of Mooring and is adopted; a stop ends it within 5 s', async () => {
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const dataDir = temporary.path
   const first = await startMooring({ dataDir })
@@ -68,7 +68,7 @@ test('after kill -9 the engine runs on and is taken over; after a stop there is 
   expect(await engineProcesses(dataDir)).toEqual([])
 })
 
-test('the first start can be stopped in its middle, which leaves nothing running, and killed, which the next one mends', async () => {
+test('an interrupted first start leaves no process after SIGTERM, and the next start repairs it after SIGKILL', async () => {
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const dataDir = temporary.path
   async function startHalf(): Promise<MooringRun> {

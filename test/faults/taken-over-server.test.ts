@@ -13,13 +13,13 @@ import { serverPaths } from '../../operator/server/process/files/paths.ts'
 import { isAlive } from '../../operator/server/process/spawn/proc.ts'
 import type { ServerState } from '../../operator/server/runtime.ts'
 
-// A server that a tenant has taken over runs the tenant's programs: what the administrator of PostgreSQL does here with COPY … FROM PROGRAM.
+// A tenant who controls a database server can run programs there. These tests do the same with COPY … FROM PROGRAM.
 
 const run = promisify(execFile)
 const NOBODY = 65_534
 type Running = Extract<ServerState, { phase: 'running' }>
 
-/** The checkout and a data directory, where a user who is not root gets at them. */
+/** Creates a data directory and mounts the checkout, both accessible to a user other than root. */
 async function stage(uid: number) {
   const root = await mkdtemp(join(tmpdir(), 'mooring-confined-'))
   await chmod(root, 0o755)
@@ -41,7 +41,7 @@ async function stage(uid: number) {
 interface Started {
   readonly states: readonly Running[]
   readonly warnings: readonly string[]
-  /** As a crash of Mooring does. */
+  /** Kills the process with SIGKILL, like a crash of Mooring. */
   kill(): Promise<void>
   stop(): Promise<void>
 }
@@ -50,7 +50,7 @@ describe.each([
   { kind: 'users', uid: 0 },
   { kind: 'namespaces', uid: NOBODY },
   { kind: 'landlock', uid: NOBODY },
-])('a server taken over, confined by $kind,', ({ kind, uid }) => {
+])('a compromised server, confined by $kind,', ({ kind, uid }) => {
   const [victim, broken] = [randomUUID(), randomUUID()]
   let at: Awaited<ReturnType<typeof stage>>
   let started: Started
@@ -70,7 +70,7 @@ describe.each([
     return { states, warnings, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') }
   }
 
-  /** What a program of the broken server prints. */
+  /** Runs a command on the compromised server and returns its output. */
   async function inBroken(command: string): Promise<string> {
     await using client = await connect(started.states[1]?.port ?? 0)
     await client.query('CREATE TEMP TABLE output (line text)')
@@ -88,7 +88,7 @@ describe.each([
   beforeAll(async () => {
     at = await stage(uid)
     started = await start()
-    // In the victim's data directory, as a tenant's rows are.
+    // The victim's data directory also holds the rows of a tenant.
     await writeFile(join(serverPaths(at.servers, victim).data, 'row'), 'rows of another organization', { mode: 0o644 })
   })
 
@@ -97,12 +97,12 @@ describe.each([
     await at[Symbol.asyncDispose]()
   })
 
-  test('has its own files', async () => {
+  test('reads its own files', async () => {
     expect(await inBroken('cat /proc/self/fd/3/PG_VERSION')).toBe('15')
     expect(started.warnings).toEqual([])
   })
 
-  test('does not read the token, by its path or from its own directory up', async () => {
+  test('cannot read the token, by its path or through its own directory', async () => {
     const secret = 'the token of the administrator'
     expect(await inBroken(`cat ${at.home}/token`)).not.toContain(secret)
     expect(await inBroken('cat /proc/self/fd/3/../../../token')).not.toContain(secret)
@@ -110,7 +110,7 @@ describe.each([
     expect(await inBroken('cat /proc/1/root/token; cat /proc/self/cwd/../token')).not.toContain(secret)
   })
 
-  test("does not read another server's data, by its path or through another's descriptors", async () => {
+  test("cannot read another server's data, by its path or through file descriptors of other processes", async () => {
     const rows = 'rows of another organization'
     const { data, config } = serverPaths(at.servers, victim)
     expect(await inBroken(`cat ${data}/row ${data}/global/pg_control`)).not.toContain(rows)
@@ -122,7 +122,7 @@ describe.each([
     )
   })
 
-  test('reads no memory and no environment of a process that is not its own', async () => {
+  test('cannot read memory or environment of other servers and of Mooring', async () => {
     const { process: main } = await recordOf(serverPaths(at.servers, victim))
     const open = await inBroken(
       `for f in environ maps fd/3/PG_VERSION; do cat /proc/${main.pid}/$f >/dev/null && echo open; done`,
@@ -131,13 +131,13 @@ describe.each([
     expect(await inBroken(`cat /proc/${process.pid}/environ >/dev/null && echo open`)).not.toBe('open')
   })
 
-  test('ends no other process', async () => {
+  test('cannot kill other processes', async () => {
     const { process: main } = await recordOf(serverPaths(at.servers, victim))
     await inBroken(`kill -9 ${main.pid}; kill -9 ${process.pid}`)
     expect(await isAlive(main)).toBe(true)
   })
 
-  test('changes neither the programs nor its configuration, and makes no file elsewhere', async () => {
+  test('cannot change the programs or its configuration, or create files elsewhere', async () => {
     const installation = join(at.checkout, 'node_modules/postgresql-15/native/bin/evil')
     const elsewhere = [installation, '/proc/self/fd/4/evil', `${at.home}/evil`, '/etc/evil', '/usr/evil']
     await inBroken(elsewhere.map((path) => `touch ${path}`).join('; '))
@@ -147,7 +147,7 @@ describe.each([
     expect(await readdir(serverPaths(at.servers, broken).config)).not.toContain('evil')
   })
 
-  test('finds no shared memory of another server', async () => {
+  test('cannot read shared memory of another server', async () => {
     const segment = `/dev/shm/PostgreSQL.${randomUUID()}`
     await writeFile(segment, 'rows of another organization', { mode: 0o600 })
     const { uid: owner } = await stat(serverPaths(at.servers, victim).data)
@@ -156,12 +156,12 @@ describe.each([
     await rm(segment)
   })
 
-  test('gets no privileges by a program that has them', async () => {
+  test('gains no privileges through setuid programs', async () => {
     expect(await inBroken('id -u')).not.toBe('0')
     expect(await inBroken('su -c id </dev/null; sudo -n id')).not.toContain('uid=0')
   })
 
-  test('is found again after a crash of Mooring, is reloaded, and stops in good order', async () => {
+  test('is adopted after a crash of Mooring, reloads its configuration, and stops cleanly', async () => {
     const before = await recordOf(serverPaths(at.servers, broken))
     await started.kill()
     started = await start()
@@ -177,7 +177,7 @@ describe.each([
   })
 })
 
-test('without anything to confine servers by, a warning says what is open and what closes it', async () => {
+test('a warning names the risk and the remedy when nothing can confine servers', async () => {
   await using at = await stage(NOBODY)
   const program = join(at.checkout, 'test/support/postgresql/unprivileged-runtime.ts')
   const child = spawn(process.execPath, [program, at.servers, 'none', randomUUID()], {

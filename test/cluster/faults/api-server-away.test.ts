@@ -7,7 +7,7 @@ import { type Edges, edgesOf } from '../tunnels/edges.ts'
 import { type ApiServer, apiServerOf } from './api-server.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
-/** How long it is away: past the lease of the leader, past all that is remembered of permissions. */
+/** Outage of the API server, longer than the leader's lease and the caches of permissions. */
 const AWAY_MS = 60_000
 const PROBE = `back-${Date.now().toString(36)}`
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   await bench[Symbol.asyncDispose]()
 })
 
-/** A tunnel whose client is at one edge, and what ends the process of the other. */
+/** Opens a tunnel with a client at one edge. Returns also the process id of the other edge. */
 async function openTunnel() {
   await edges.settled()
   const [[, kept] = ['', ''], [lost, restarted] = ['', '']] = [...(await edges.ready())]
@@ -37,7 +37,7 @@ async function openTunnel() {
   return { pid, hostname, kept, restarted }
 }
 
-test('with the API server of Kubernetes away databases and tunnels go on, the API says so, and all comes back by itself', async () => {
+test('databases and tunnels work during an outage of the Kubernetes API server, the API is 503, and all components recover', async () => {
   const instance = await bench.granted('before')
   await query(instance, 'CREATE TABLE kept (n int)')
   const path = `/v1/instances/${instance.id}`
@@ -57,7 +57,7 @@ test('with the API server of Kubernetes away databases and tunnels go on, the AP
   }
   expect([...answers].filter((answer) => !/^(GET 200 OK|(GET|POST) 503 unavailable)$/.test(answer))).toEqual([])
   expect(answers).toContain('POST 503 unavailable')
-  // It was started again by its node, and knows of tunnels by what it had kept.
+  // The node restarted the killed edge, which knows the tunnels from its stored snapshot.
   await expect.poll(() => visit(tunnel.restarted), PATIENT).toBe(200)
   await apiServer.start()
 
@@ -68,16 +68,16 @@ test('with the API server of Kubernetes away databases and tunnels go on, the AP
     const pods = await bench.components.pods(component)
     return pods.length === 2 && pods.every(({ ready }) => ready)
   }
-  // One that has ended before is started again ever later.
+  // The kubelet restarts a component later after each exit (back-off).
   const bothReady = async () => [await isReady('operator'), await isReady('apiserver')]
   await expect.poll(bothReady, { timeout: 120_000, interval: 500 }).toEqual([true, true])
   expect((await bench.editor('DELETE', path)).status).toBe(200)
   await bench.expectOneOfEach()
   for (const edge of [tunnel.kept, tunnel.restarted]) expect(await visit(edge)).toBe(200)
-  // Kubernetes' own controllers take their time to come back, which deletes namespaces.
+  // Kubernetes' own controllers, which delete namespaces, need some time to recover.
   await bench.clients.kubectl(['create', 'namespace', PROBE])
   await bench.clients.kubectl(['delete', 'namespace', PROBE, '--timeout=120s'])
-  // So do those who say where a Service leads.
+  // The controllers of EndpointSlices also need some time.
   const service = ['--namespace', SYSTEM_NAMESPACE, '--selector', 'kubernetes.io/service-name=mooring-apiserver']
   const readiness = ['get', 'endpointslices', ...service, '--output', 'jsonpath={.items[*].endpoints[*].conditions.ready}']
   await expect.poll(() => bench.clients.kubectl(readiness), PATIENT).toBe('true true')

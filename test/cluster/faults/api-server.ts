@@ -3,15 +3,15 @@ import { open, readFile, readlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { daemon } from './node-processes.ts'
 
-/** The API server of the suite's own Kubernetes, as a process on this machine. */
+/** API server of the suite's own Kubernetes, as a process on this machine. */
 export interface ApiServer extends AsyncDisposable {
-  /** SIGKILL. It stays away until it is started: what it runs under starts nothing again. */
+  /** Sends SIGKILL. The API server stays down until `start`, because nothing supervises it. */
   kill(): Promise<void>
-  /** As it was started before, in the namespaces of its node. Done already where it is there. */
+  /** Starts the API server with its previous command in the namespaces of its node. Does nothing while it runs. */
   start(): Promise<void>
 }
 
-/** @throws Error when it is none that runs on this machine */
+/** Finds the API server of a kubeconfig. @throws Error when it does not run on this machine */
 export async function apiServerOf(kubeconfig: string): Promise<ApiServer> {
   const state = dirname(kubeconfig)
   const pid = await daemon(state, 'kube-apiserver')

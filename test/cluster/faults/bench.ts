@@ -8,25 +8,25 @@ import { clientsOf, type Kubernetes } from '../setup/kubectl.ts'
 import { type Components, componentsOf } from './components.ts'
 import { type Engines, openEngines } from './engines.ts'
 
-/** How long what goes on by itself after a fault may take. */
+/** Maximum time for a recovery after a fault. */
 export const PATIENT = { timeout: 60_000, interval: 250 }
 
-/** What a test of faults looks at: the API as an editor in a namespace of its own, kubectl, and the engines' catalogs. */
+/** Access of a fault test to the API, as an editor of a new namespace, to kubectl, and to the engines' catalogs. */
 export interface FaultBench extends AsyncDisposable {
   readonly clients: Kubernetes
   readonly components: Components
   readonly engines: Engines
   readonly deployment: Deployment
   readonly tenant: Tenant
-  /** The tenant's namespace in Kubernetes. */
+  /** Kubernetes namespace of the tenant. */
   readonly namespace: string
-  /** The one who creates, and whose keys these are. */
+  /** Calls the API as the editor who creates instances and owns their Idempotency-Keys. */
   readonly editor: Call
-  /** `POST /v1/instances`, with the identifier for its Idempotency-Key. */
+  /** Sends `POST /v1/instances` with the identifier as Idempotency-Key. */
   create(identifier: string): Promise<Answer>
-  /** Asks for it, by the same key again and again while the API or the claim is not back yet. @returns what is answered at last */
+  /** Repeats `create` with the same key until it succeeds. @returns the created instance */
   granted(identifier: string): Promise<Instance>
-  /** Fails unless, in a while, there is one whole database for each resource, and nothing else. */
+  /** Fails unless, within the recovery time, each resource has one complete database and there is no other database. */
   expectOneOfEach(): Promise<void>
 }
 

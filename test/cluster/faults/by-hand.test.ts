@@ -8,7 +8,7 @@ import { query } from '../../support/postgresql/sql.ts'
 import { expectSuccess } from '../../support/api/tenant.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
-/** The operator looks at all Secrets once a minute. */
+/** Maximum time until the operator finds a changed Secret. It checks all Secrets once a minute. */
 const SWEEP = { timeout: 120_000, interval: 500 }
 
 let bench: FaultBench
@@ -17,9 +17,9 @@ beforeAll(async () => {
 })
 afterAll(() => bench[Symbol.asyncDispose]())
 
-/** Both wait for the operator to find out, and so do it together. */
+/** Both tests wait for the operator's periodic check and therefore run concurrently. */
 describe.concurrent('by kubectl', () => {
-  test('a Secret deleted comes back under its name, with a new password that works', { timeout: 180_000 }, async ({ expect }) => {
+  test('a deleted Secret is restored under its name with a new, working password', { timeout: 180_000 }, async ({ expect }) => {
     const { store } = bench.engines
     const instance = await bench.granted('careless')
     const { items } = await store.list(SharedInstance, { namespace: bench.namespace })
@@ -29,7 +29,7 @@ describe.concurrent('by kubectl', () => {
     expect(await password()).toBe(instance.password)
     await bench.clients.kubectl(['delete', 'secret', name, '--namespace', bench.namespace])
     await expect.poll(password, SWEEP).toMatch(/^[0-9A-Za-z]{24}$/)
-    // The engine has it a moment later than the Secret; the answer waits for that.
+    // The engine gets the password shortly after the Secret. The answer waits for that.
     const restored = await bench.granted('careless')
     expect(restored).toMatchObject({ id: instance.id, name: instance.name, password: await password() })
     expect(restored.password).not.toBe(instance.password)
@@ -37,29 +37,25 @@ describe.concurrent('by kubectl', () => {
     await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
   })
 
-  test(
-    'a namespace deleted with 20 instances in it goes, and no database of it is left',
-    { timeout: 180_000 },
-    async ({ expect }) => {
-      const { call, installation } = bench.deployment
-      const { organization } = bench.tenant
-      const doomed = { slug: 'doomed', name: namespaceName(organization, 'doomed') }
-      await expectSuccess(
-        call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }),
-      )
-      const wishes = Array.from({ length: 20 }, (_, index) => ({
-        apiVersion: 'mooring.dev/v1alpha1',
-        kind: 'SharedInstance',
-        metadata: { name: `doomed-${index}`, namespace: doomed.name },
-        spec: { identifier: `doomed-${index}`, region: installation.region.id, motor: installation.motor },
-      }))
-      const { kubectl } = bench.clients
-      await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'List', items: wishes })
-      await kubectl(['wait', '--for=condition=Ready', 'sharedinstances', '--all', '--namespace', doomed.name, '--timeout=120s'])
-      await kubectl(['delete', 'namespace', doomed.name, '--timeout=120s'])
-      expect(await bench.engines.store.get(Namespace, { name: doomed.name })).toBeUndefined()
-      await expect.poll(() => bench.engines.amiss(), PATIENT).toEqual([])
-      expect(await bench.engines.store.get(TenantNamespace, { name: doomed.name })).toBeUndefined()
-    },
-  )
+  test('the deletion of a namespace with 20 instances removes all their databases', { timeout: 180_000 }, async ({ expect }) => {
+    const { call, installation } = bench.deployment
+    const { organization } = bench.tenant
+    const doomed = { slug: 'doomed', name: namespaceName(organization, 'doomed') }
+    await expectSuccess(
+      call('POST', `/v1/organizations/${organization}/namespaces`, { body: { slug: doomed.slug, name: 'Doomed' } }),
+    )
+    const items = Array.from({ length: 20 }, (_, index) => ({
+      apiVersion: 'mooring.dev/v1alpha1',
+      kind: 'SharedInstance',
+      metadata: { name: `doomed-${index}`, namespace: doomed.name },
+      spec: { identifier: `doomed-${index}`, region: installation.region.id, motor: installation.motor },
+    }))
+    const { kubectl } = bench.clients
+    await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'List', items })
+    await kubectl(['wait', '--for=condition=Ready', 'sharedinstances', '--all', '--namespace', doomed.name, '--timeout=120s'])
+    await kubectl(['delete', 'namespace', doomed.name, '--timeout=120s'])
+    expect(await bench.engines.store.get(Namespace, { name: doomed.name })).toBeUndefined()
+    await expect.poll(() => bench.engines.amiss(), PATIENT).toEqual([])
+    expect(await bench.engines.store.get(TenantNamespace, { name: doomed.name })).toBeUndefined()
+  })
 })

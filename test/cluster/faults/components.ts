@@ -28,14 +28,14 @@ export interface ComponentPod {
   readonly restarts: number
 }
 
-/** Mooring's own pods in the cluster. */
+/** Pods of Mooring's components in the cluster. */
 export interface Components {
   pods(component: Component): Promise<readonly ComponentPod[]>
-  /** Process id, on this machine, of the component in that pod. */
+  /** Returns the process id, on this machine, of the component in a pod. */
   process(component: Component, pod: string): Promise<number>
-  /** Resolves when so many are ready and no more are there. */
+  /** Scales a component. Resolves when exactly `replicas` pods exist and are ready. */
   scale(component: Component, replicas: number): Promise<void>
-  /** Others come in place of all its pods, at once: those that were killed before would be started again ever later. */
+  /** Replaces all pods of a component at once: the kubelet would restart repeatedly killed containers later each time. */
   replace(component: Component): Promise<void>
 }
 

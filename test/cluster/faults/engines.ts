@@ -13,16 +13,16 @@ import { createKubernetesStore, type KubernetesStore } from '../../../store/kube
 import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
 import { WHOLE } from '../../support/postgresql/tenants.ts'
 
-/** What the engines of a cluster have of tenants, against what its resources say. */
+/** Comparison of the tenants in the engines of a cluster with the cluster's resources. */
 export interface Engines extends AsyncDisposable {
   readonly store: KubernetesStore
-  /** Names of which there is not one whole tenant in the catalogs of the servers and one resource. */
+  /** Returns the names that do not have exactly one complete tenant in the servers' catalogs and one resource. */
   amiss(): Promise<readonly string[]>
-  /** Credentials in a tenant's namespace that are of no instance there, and instances that have none. */
+  /** Returns the names of credentials without an instance, and of instances without credentials, in a tenant's namespace. */
   strayCredentials(namespace: string): Promise<readonly string[]>
 }
 
-/** Reads as the admin of each server. */
+/** Opens the comparison, which reads as the administrator of each server. */
 export async function openEngines(kubeconfig: string): Promise<Engines> {
   const store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: kubeconfig }) })
   const authority = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-apiserver' })

@@ -13,11 +13,11 @@ import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 import { mainProcess } from './node-processes.ts'
 import { openOwnOperator, type OwnOperator } from './own-operator.ts'
 
-/** One operator, on this machine, for its steps; one pod of the API, so that it is known which has the request. */
+/** Access to the API, which has one pod, so that this pod has each request. The operator runs on this machine, where a test can kill it. */
 let bench: FaultBench
 let operator: OwnOperator
 let tunnels: TunnelBench
-// What was opened is closed even where the next thing could not be: others need the operators' pods.
+// Everything opened is closed even when a later step fails: other tests need the operators' pods.
 const opened = new AsyncDisposableStack()
 beforeAll(async () => {
   bench = opened.use(await openFaultBench())
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => opened.disposeAsync())
 
-/** What a claim comes to, whoever died: one database for the request, asked again or not, with a password that works. */
+/** Fails unless the claim ends with one database for the request, repeated or not, and with a working password. */
 async function expectGranted(identifier: string, answer: Answer | undefined): Promise<void> {
   if (answer) expect([201, 503]).toContain(answer.status)
   const instance = await bench.granted(identifier)
@@ -37,7 +37,7 @@ async function expectGranted(identifier: string, answer: Answer | undefined): Pr
   await bench.expectOneOfEach()
 }
 
-/** Deletes a new instance while `fault` is done to it: it goes, and its key is free. */
+/** Deletes a new instance during `fault`. Fails unless the instance is deleted and its key is free. */
 async function expectDeleted(identifier: string, fault: (remove: () => Promise<Answer>) => Promise<Answer | undefined>) {
   const instance = await bench.granted(identifier)
   const path = `/v1/instances/${instance.id}`
@@ -51,14 +51,14 @@ async function expectDeleted(identifier: string, fault: (remove: () => Promise<A
 
 describe('an operator killed', () => {
   test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
-    'at %s is followed by one that finishes: the request is answered, once, with a password that works',
+    'at %s is replaced by another that finishes the claim: the request gets one database with a working password',
     async (step) => {
       const identifier = `operator-${step}`
       await expectGranted(identifier, await operator.dyingAt(step, () => bench.create(identifier)))
     },
   )
 
-  test('after it put its finalizer on what kubectl applied is followed by one that makes the database', async () => {
+  test('after adding its finalizer to an instance is replaced by another that creates the database', async () => {
     const metadata = { name: 'applied', namespace: bench.namespace }
     const { region, motor } = bench.deployment.instanceBody()
     const applied = {
@@ -75,19 +75,19 @@ describe('an operator killed', () => {
   })
 
   test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
-    'at %s is followed by one that finishes: nothing is left, and the key is free',
+    'at %s is replaced by another that finishes the deletion: nothing is left and the key is free',
     async (step) => {
       await expectDeleted(`operator-${step}`, (remove) => operator.dyingAt(step, remove))
     },
   )
 })
 
-describe('an operator killed, of tunnels,', () => {
+describe('an operator killed during a step of a tunnel', () => {
   const nameOf = (step: string) => step.replace('.', '-')
   const hostnameOf = (name: string) =>
     tunnels.editor(['get', 'tunnel', name, '--ignore-not-found', '--output', 'jsonpath={.status.hostname}'])
 
-  /** As soon as there is one. */
+  /** Waits for the hostname in the status of a tunnel and returns it. */
   const drawn = (name: string) =>
     vi.waitFor(async () => {
       const hostname = await hostnameOf(name)
@@ -95,7 +95,7 @@ describe('an operator killed, of tunnels,', () => {
       return hostname
     }, PATIENT)
 
-  /** Of each tunnel of the cluster its certificate, and no other. */
+  /** Fails unless each tunnel of the cluster has its certificate and there is no other. */
   async function expectOneCertificateEach(): Promise<void> {
     const { store } = bench.engines
     const wanted = async () => {
@@ -114,7 +114,7 @@ describe('an operator killed, of tunnels,', () => {
     vi.waitFor(async () => expect((await tunnels.visit(hostname)).status).toBe(status), PATIENT)
 
   test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
-    'at %s of a tunnel that kubectl made is followed by one that finishes: it keeps its first hostname, has one certificate, and is served',
+    'at %s is replaced by another that finishes the creation: the tunnel keeps its hostname, has one certificate and is served',
     async (step) => {
       const name = nameOf(step)
       const made = () => Promise.all([drawn(name), tunnels.tunnel(name)])
@@ -127,7 +127,7 @@ describe('an operator killed, of tunnels,', () => {
   )
 
   test.each(['tunnel.expire', 'tunnel.forget-certificate', 'tunnel.release'])(
-    'at %s of one that ends is followed by one that finishes: nothing is left of it, and nobody is served',
+    'at %s is replaced by another that finishes the deletion: nothing is left and visitors get 404',
     async (step) => {
       const name = nameOf(step)
       const hostname = await tunnels.tunnel(name)
@@ -146,7 +146,7 @@ describe('an operator killed, of tunnels,', () => {
   )
 })
 
-/** Before the resource is what was asked for, which is all the same to the API whatever the operator is at, and after. */
+/** Kills of the API before and after the resource has the requested state. Steps of the operator in between make no difference to the API. */
 describe('the API killed', () => {
   async function expectKilledAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined> {
     const [pod] = await bench.components.pods('apiserver')
@@ -156,21 +156,18 @@ describe('the API killed', () => {
     return answer
   }
 
-  /** @throws what is no lost connection */
+  /** Maps a lost connection to undefined. @throws any other error */
   function lost(error: unknown): undefined {
     if (error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'ECONNREFUSED')) return
     throw error
   }
 
-  test.each(['claim.secret', 'claim.status'])(
-    'at %s of a POST: the same request, asked again, gets the one database',
-    async (step) => {
-      const identifier = `api-${step}`
-      await expectGranted(identifier, await expectKilledAt(step, () => bench.create(identifier)))
-    },
-  )
+  test.each(['claim.secret', 'claim.status'])('at %s of a POST: the repeated request gets the one database', async (step) => {
+    const identifier = `api-${step}`
+    await expectGranted(identifier, await expectKilledAt(step, () => bench.create(identifier)))
+  })
 
-  test.each(['delete.drop', 'delete.release'])('at %s of a DELETE: the deletion is finished all the same', async (step) => {
+  test.each(['delete.drop', 'delete.release'])('at %s of a DELETE: the deletion finishes', async (step) => {
     await expectDeleted(`api-${step}`, (remove) => expectKilledAt(step, remove))
   })
 })
@@ -183,7 +180,7 @@ describe('a database pod', () => {
       ({ metadata }) => metadata.uid,
     )
 
-  /** An instance with data, the pod that it is in, and how to see that all is kept. */
+  /** Creates an instance with data. Returns the pod of its server and a check that all data is kept. */
   async function keeper(identifier: string) {
     const [instance, before] = [await bench.granted(identifier), await volumes()]
     await query(instance, 'CREATE TABLE kept AS SELECT 42 AS answer')
@@ -198,7 +195,7 @@ describe('a database pod', () => {
     }
   }
 
-  test.each(['claim.secret', 'claim.claim'])('killed at %s: the claim is finished, and all data is there', async (step) => {
+  test.each(['claim.secret', 'claim.claim'])('killed at %s: the claim finishes, and all data is kept', async (step) => {
     const { pod, expectKept } = await keeper(`kept-${step}`)
     const container = 'jsonpath={.status.containerStatuses[0].containerID}'
     const pid = await mainProcess(await bench.clients.kubectl(['get', 'pod', pod, ...IN_SHARED, '--output', container]))
@@ -208,7 +205,7 @@ describe('a database pod', () => {
     await expectGranted(identifier, answer)
   })
 
-  test('deleted amid six claims: each is finished, and all data is there', async () => {
+  test('deleted during six claims: each claim finishes, and all data is kept', async () => {
     const { pod, expectKept } = await keeper('kept-amid')
     const identifiers = Array.from({ length: 6 }, (_, index) => `amid-${index}`)
     const answering = Promise.all(identifiers.map((identifier) => bench.create(identifier)))

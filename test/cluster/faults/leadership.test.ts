@@ -5,7 +5,7 @@ import { type AuditMark, openAuditLog } from '../../support/api/audit-log.ts'
 import { query } from '../../support/postgresql/sql.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
-/** Within this after the leader's death the other acts. */
+/** Maximum time after a kill of the leader until the other operator writes. */
 const TAKEOVER = { timeout: 15_000, interval: 100 }
 
 let bench: FaultBench
@@ -15,20 +15,20 @@ beforeAll(async () => {
 })
 afterAll(() => bench[Symbol.asyncDispose]())
 
-/** The pod whose operator leads. */
+/** Returns the name of the pod whose operator is leader. */
 async function leader(): Promise<string> {
   const lease = await bench.engines.store.get(Lease, { namespace: SYSTEM_NAMESPACE, name: 'mooring-operator' })
   return lease?.spec.holderIdentity?.split('_')[0] ?? ''
 }
 
-/** Pods of operators that wrote since, in the order of their writes: a change of hands is a change of the name. */
+/** Returns the pods of operators that wrote since the mark, in order of time, consecutive writes of one pod counted once. */
 async function reigns(since: AuditMark, what = /./): Promise<readonly string[]> {
   const writes = (await audit.writesSince(since)).filter(({ code, resource }) => code < 300 && what.test(resource))
   const pods = writes.flatMap(({ pod }) => (pod?.startsWith('mooring-operator-') ? [pod] : []))
   return pods.filter((pod, index) => pod !== pods[index - 1])
 }
 
-/** Resolves when the pod's operator was started anew and both are ready. */
+/** Resolves when the operator of the pod has restarted and both operators are ready. */
 async function backAgain(pod: string, restarts: number): Promise<void> {
   await expect
     .poll(async () => {
@@ -38,7 +38,7 @@ async function backAgain(pod: string, restarts: number): Promise<void> {
     .toBe(true)
 }
 
-test('the leader killed: the other acts within 15 seconds, and the request that waits is answered', async () => {
+test('the other operator takes over within 15 seconds after a kill of the leader and answers the waiting request', async () => {
   const [first, since] = [await leader(), await audit.mark()]
   const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
   await expect.poll(() => reigns(since), PATIENT).toEqual([first])
@@ -52,7 +52,7 @@ test('the leader killed: the other acts within 15 seconds, and the request that 
   await bench.expectOneOfEach()
 })
 
-test('a leader held up amid claims until the other leads writes nothing more, and no claim is lost or made twice', async () => {
+test('a leader suspended during claims writes nothing after the other is leader, and each claim is made once', async () => {
   const [first, since] = [await leader(), await audit.mark()]
   const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
   const names = Array.from({ length: 8 }, (_, index) => `held-up-${index}`)

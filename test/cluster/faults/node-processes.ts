@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 
 /**
- * The main process of a container, as this machine numbers it: the nodes of a cluster that was started here share its kernel, so a test can
- * kill there what no client of the API server can.
+ * Returns the process id, on this machine, of a container's main process. The nodes of a local cluster share the machine's kernel, so a test can
+ * kill processes that no client of the API server could kill.
  * @param containerId as in a pod's status, `containerd://…`
  * @throws Error when the containers run on other machines
  */
@@ -13,24 +13,24 @@ export async function mainProcess(containerId: string): Promise<number> {
     if (/^NSpid:.*\t1$/m.test(await textOf(pid, 'status'))) return pid
   }
   throw new Error(
-    `no process here is of the container ${id}: faults can be made only on a cluster whose nodes are on this machine`,
+    `no process of container ${id} runs on this machine: fault tests need a cluster whose nodes run on this machine`,
   )
 }
 
-/** A process of the cluster of which a kubeconfig is, by the name of its program: one that is no container's. */
+/** Returns the process id of a cluster's program that runs outside of containers. @param state directory of the cluster's kubeconfig */
 export async function daemon(state: string, program: string): Promise<number> {
   for (const pid of await processes()) {
     const [path = ''] = (await textOf(pid, 'cmdline')).split('\0')
     if (path.endsWith(`/${program}`) && (await textOf(pid, 'environ')).includes(state)) return pid
   }
-  throw new Error(`no ${program} of ${state} runs on this machine: it can be taken away only there`)
+  throw new Error(`no ${program} of ${state} runs on this machine: fault tests need a cluster on this machine`)
 }
 
 async function processes(): Promise<readonly number[]> {
   return (await readdir('/proc')).map(Number).filter(Number.isInteger)
 }
 
-/** A process that has ended meanwhile says nothing. */
+/** Reads a file of a process in /proc. Returns an empty string when the process has ended. */
 async function textOf(pid: number, file: string): Promise<string> {
   try {
     return await readFile(`/proc/${pid}/${file}`, 'utf8')

@@ -10,14 +10,14 @@ import { componentsOf } from './components.ts'
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/main.ts', import.meta.url))
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
-/** Within this a step is done, or never. */
+/** Maximum time until a step is reached. */
 const STEP_MS = 20_000
 
-/** The cluster's operator in a process of this machine, in place of those in pods, where it can be ended at a named step. */
+/** Operator of the cluster as a process on this machine instead of pods, so that it can be killed at a named step. */
 export interface OwnOperator extends AsyncDisposable {
-  /** Someone else is killed at that step, by process id. Resolves to what `act` does, when that is done. */
+  /** Kills another process, by id, at a step of the operator. Resolves with the result of `act`. */
   killingAt<T>(trap: Required<Trap>, act: () => Promise<T>): Promise<T>
-  /** The operator itself is killed (SIGKILL) at that step of what `act` sets going, and another takes its place. */
+  /** Kills the operator (SIGKILL) at a step that `act` causes, and starts another. Resolves with the result of `act`. */
   dyingAt<T>(step: string, act: () => Promise<T>): Promise<T>
 }
 
@@ -31,14 +31,14 @@ const Deployment = z.object({
   }),
 })
 
-/** The settings of the release, so that the one outside leaves what those inside made. */
+/** Reads the settings of the release, so that the local operator changes nothing that those in pods created. */
 async function settingsOf({ kubectl }: Kubernetes): Promise<NodeJS.Dict<string>> {
   const text = await kubectl(['get', 'deployment', 'mooring-operator', ...IN_SYSTEM, '--output', 'json'])
   const [{ env }] = Deployment.parse(JSON.parse(text)).spec.template.spec.containers
   return Object.fromEntries(env.map(({ name, value }) => [name, value]))
 }
 
-/** The pods' operators go, and come back when it is disposed of. */
+/** Stops the operators in pods and starts one on this machine. Disposal starts those in pods again. */
 export async function openOwnOperator(clients: Kubernetes): Promise<OwnOperator> {
   await using opened = new AsyncDisposableStack()
   const components = componentsOf(clients)
@@ -65,7 +65,7 @@ export async function openOwnOperator(clients: Kubernetes): Promise<OwnOperator>
     async killingAt(armed, act) {
       await trap.arm(armed)
       const done = await act()
-      // What is waited for may be known a moment before the step is said to be done.
+      // `act` may resolve shortly before the trap reports the step.
       await vi.waitUntil(() => trap.isSprung(), { timeout: STEP_MS })
       return done
     },
@@ -80,7 +80,7 @@ export async function openOwnOperator(clients: Kubernetes): Promise<OwnOperator>
         const [done] = await acting
         throw new Error(`the operator was not killed at ${step}: ${JSON.stringify(done)}`, { cause })
       }
-      // Its lease would have to run out, which the tests of the pair wait for. Nobody else is there to take it.
+      // Without this deletion the next operator would wait for the lease to expire, which leadership.test.ts covers.
       await clients.kubectl(['delete', 'lease', 'mooring-operator', ...IN_SYSTEM])
       operator = start()
       const [done] = await acting

@@ -10,7 +10,7 @@ import { query } from '../../support/postgresql/sql.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 let bench: FaultBench
-/** The one that is changed; an instance lives on it. */
+/** Name of the DatabaseServer that the tests change. It has one instance. */
 let server: string
 beforeAll(async () => {
   bench = await openFaultBench()
@@ -31,7 +31,7 @@ async function expectServing(): Promise<void> {
     const found = await bench.engines.store.get(DatabaseServer, key)
     return found && isReady(found)
   }
-  // Where it is reached may have changed with the Service, and then the answer has too.
+  // A changed Service may give the server another address, so each attempt requests the instance again.
   const kept = async () => query(await bench.granted('tenant'), 'SELECT answer FROM kept')
   await expect.poll(kept, PATIENT).toEqual([{ answer: 42 }])
   await expect.poll(ready, PATIENT).toBe(true)
@@ -40,25 +40,25 @@ async function expectServing(): Promise<void> {
 const container = (more: object) => ({ spec: { template: { spec: { containers: [{ name: 'postgresql', ...more }] } } } })
 
 test.each([
-  { does: 'everybody let in', kind: NetworkPolicy, patch: { spec: { ingress: [{}], egress: [{}] } } },
+  { does: 'unrestricted access', kind: NetworkPolicy, patch: { spec: { ingress: [{}], egress: [{}] } } },
   {
     does: 'another type of Service',
     kind: Service,
     patch: { spec: { type: 'ClusterIP', externalTrafficPolicy: null } },
-    // A port of the nodes is drawn anew.
+    // The restored Service gets another node port, so the port is not compared.
     what: '{.spec.type} {.spec.externalTrafficPolicy}',
   },
   { does: 'another image', kind: StatefulSet, patch: container({ image: 'localhost/other:1' }) },
   { does: 'one more field', kind: StatefulSet, patch: { spec: { template: { spec: { hostNetwork: true } } } } },
   { does: 'no pods', kind: StatefulSet, patch: { spec: { replicas: 0 } } },
-])('$kind.kind changed by hand is put back by the operator: $does', async ({ kind, patch, what = '{.spec}' }) => {
+])('the operator reverts a manual change of a $kind.kind: $does', async ({ kind, patch, what = '{.spec}' }) => {
   const before = await read(kind, server, what)
   await bench.clients.kubectl(['patch', kind.plural, server, ...IN_SHARED, '--type=strategic', '--patch', JSON.stringify(patch)])
   await expect.poll(() => read(kind, server, what), PATIENT).toBe(before)
   await expectServing()
 })
 
-test('settings of the engine changed by hand are put back by the operator', async () => {
+test('the operator reverts a manual change of the engine’s settings', async () => {
   const { config } = childNames(server)
   const before = await read(ConfigMap, config, '{.data}')
   const patch = JSON.stringify({ data: { 'postgresql.conf': 'ssl = off' } })

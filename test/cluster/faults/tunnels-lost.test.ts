@@ -8,20 +8,20 @@ import { type Edges, edgesOf } from '../tunnels/edges.ts'
 import { recordsOf, type TunnelRecords } from '../tunnels/records.ts'
 
 /**
- * One story, in the order of its tests: an edge is lost, then the journal's server for a while, and in the end the journal has all of it, and
- * loses it. That a session was lost is certain only after half a minute.
+ * Tests that build on each other: an edge is lost, then the journal's server for a while. In the end the journal has all records, and then
+ * loses them. A session counts as lost only after half a minute.
  */
 
 const AWAY_MS = 20_000
-/** All that goes on by itself. */
+/** Maximum time for a recovery. */
 const WITHIN = { timeout: 50_000, interval: 200 }
-/** A session counts as lost after half a minute without its edge, and is looked for every ten seconds, by a leader who may have to become one first. */
+/** Maximum time until a lost session ends: half a minute without its edge, a check every ten seconds, and the election of a new leader. */
 const LOST_WITHIN = { timeout: 100_000, interval: 200 }
 const TUNNEL = 'web'
-/** Asked for until it is served, so that nobody knows how often. */
+/** Path that tests request until it is served, so that the number of requests is unknown. */
 const TRY = '/try'
 
-/** For Node in a pod that reaches the journal, with the URI of its owner, whose `sslmode` would outdo `ssl`. */
+/** Script for Node in a pod that can reach the journal. Drops the query of the owner's URI, because its `sslmode` would override `ssl`. */
 const DROP = `(async () => {
   const client = new (require('pg').Client)({ connectionString: process.argv[1].split('?')[0], ssl: { rejectUnauthorized: false } })
   await client.connect()
@@ -35,7 +35,7 @@ let edges: Edges
 let nodes: readonly string[]
 let hostname: string
 let records: TunnelRecords
-/** What visitors asked for and were answered, each once. */
+/** Paths of all answered requests, each exactly once. */
 const visited: string[] = []
 
 beforeAll(async () => {
@@ -55,19 +55,19 @@ afterAll(async () => {
 const pathsOf = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}/${n}`)
 const served = (at: string) => vi.waitFor(async () => expect((await bench.visit(hostname, at, TRY)).status).toBe(200), WITHIN)
 
-function toldBy({ status, headers, body }: Visit): string {
+function answerOf({ status, headers, body }: Visit): string {
   const reason = headers['mooring-error']?.toString()
   return reason === undefined ? `${status} OK` : `${status} ${reason}: ${(JSON.parse(body) as { msg: string }).msg}`
 }
 
-/** All at once. @returns what they were told, without what is told twice */
+/** Visits all paths concurrently. @returns the distinct answers */
 async function visit(paths: readonly string[], at: string): Promise<readonly string[]> {
   const answers = await Promise.all(paths.map((path) => bench.visit(hostname, at, path)))
   visited.push(...paths)
-  return [...new Set(answers.map(toldBy))]
+  return [...new Set(answers.map(answerOf))]
 }
 
-test('an edge killed amid requests: visitors of the other are told so, and that no client is there until it comes back by that one', async () => {
+test('visitors of the other edge get 502 and then 503 after a kill of an edge, until the client connects to the other edge', async () => {
   const [[lost, lostAt] = ['', ''], [, otherAt] = ['', '']] = [...(await edges.ready())]
   bench.connect(hostname, lostAt)
   await served(lostAt)
@@ -80,7 +80,7 @@ test('an edge killed amid requests: visitors of the other are told so, and that 
   const ofOther = visit(pathsOf('/held/other', held), otherAt)
   await vi.waitFor(() => expect(bench.held()).toBe(2 * held), WITHIN)
   process.kill(await edges.process(lost), 'SIGKILL')
-  // Under way by then: nobody knows what became of them. Those who come later are told at once.
+  // The outcome of requests in flight is unknown. Later requests get 503 at once.
   expect(await ofOther).toEqual(['502 upstream_reset: the client was disconnected before its target had answered'])
   expect(await visit(['/offline'], otherAt)).toEqual(['503 tunnel_offline: no client is connected to this tunnel'])
   expect((await ofLost).map(({ status }) => status)).toEqual(Array(held).fill('rejected'))
@@ -93,7 +93,7 @@ test('an edge killed amid requests: visitors of the other are told so, and that 
   expect(await visit(pathsOf('/after/lost', 20), lostAt)).toEqual(['200 OK'])
 })
 
-/** By REST and by kubectl, one after the other. @returns the names it has had */
+/** Renames the tunnel by REST and then by kubectl. @returns both names */
 async function rename(n: number): Promise<readonly string[]> {
   const names = [`rest ${n}`, `kubectl ${n}`]
   expect(codeOf(await deployment.call('PATCH', records.path, { body: { name: names[0] } }))).toBe('200 OK')
@@ -107,7 +107,7 @@ async function read(path: string): Promise<string> {
   return `${codeOf(answer)} ${answer.headers['retry-after']?.toString() ?? ''}`
 }
 
-test('with the journal’s server away tunnels and changes go on, readers are told so, and all of it is there afterwards, once', async () => {
+test('tunnels and changes work while the journal’s server is down, reads are 503, and each record is stored once afterwards', async () => {
   const addresses = [...(await edges.ready()).values()]
   const [journal, names] = [['journal-0', '--namespace', SHARED_NAMESPACE], [] as string[]]
   const another = bench.connect(hostname)
@@ -132,7 +132,7 @@ test('with the journal’s server away tunnels and changes go on, readers are to
   ).toEqual(new Set(['rest true', 'kubectl true']))
 })
 
-test('in the end each request is in the journal once, and so is the end of each session, of the lost one too', async () => {
+test('the journal has each request once and the end of each session once, including the lost one', async () => {
   const paths = async () => (await records.requests()).map(({ path }) => path).filter((path) => path !== TRY)
   await vi.waitFor(async () => expect((await paths()).toSorted()).toEqual(visited.toSorted()), WITHIN)
   const requests = await records.requests()
@@ -142,14 +142,14 @@ test('in the end each request is in the journal once, and so is the end of each 
     const sessions = Object.values(Object.groupBy(await records.connections(), ({ sessionId }) => sessionId))
     return sessions.map((events = []) => events.map(({ type, reason }) => `${type} ${reason ?? ''}`.trim()))
   }
-  // Of the three clients the second is there still.
+  // The second of the three clients is still connected.
   const whole = [['connect', 'disconnect edge_lost'], ['connect'], ['connect', 'disconnect client_disconnected']]
   await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), LOST_WITHIN)
-  // By now it was looked for changes that nobody has told of.
+  // By now the check for unreported changes has run.
   expect((await records.entries()).filter(({ via }) => via === 'unknown')).toEqual([])
 })
 
-test('a journal that is made anew is told who is connected, though nobody comes anew', async () => {
+test('a recreated journal gets the connected sessions without a reconnect of clients', async () => {
   const owner = await bench.kubectl([
     'get',
     'secret',

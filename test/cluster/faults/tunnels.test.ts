@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
 import { type Edges, edgesOf, SOON } from '../tunnels/edges.ts'
 
-/** Tunnels, as only a cluster shows them: edges as a Deployment of two, and what happens to it. */
+/** Behaviour of tunnels that only a cluster has: edges as a Deployment with two replicas, and faults of it. */
 
 const IN_SYSTEM = ['--namespace', 'mooring-system']
 
@@ -21,7 +21,7 @@ const get = (...what: string[]) => kubectl(['get', ...what, ...IN_SYSTEM])
 const served = (hostname: string, edge?: string) =>
   vi.waitFor(async () => expect((await bench.visit(hostname, edge)).status).toBe(200), SOON)
 
-test('a tunnel that kubectl made is served by the nodes’ ports, which see the visitor’s own address', async () => {
+test('the nodes’ ports serve a tunnel created by kubectl and keep the visitor’s address', async () => {
   const hostname = await bench.tunnel('web')
   bench.connect(hostname)
   await served(hostname)
@@ -30,14 +30,14 @@ test('a tunnel that kubectl made is served by the nodes’ ports, which see the 
   expect(seen['x-forwarded-for']).toMatch(new RegExp(`^${api.split('.').slice(0, 3).join('\\.')}\\.`))
 })
 
-test('each edge serves each tunnel, whichever its client is connected to', async () => {
+test('each edge serves a tunnel whose client is connected to either edge', async () => {
   const hostname = await bench.tunnel('both')
   bench.connect(hostname)
   await settled()
   for (const address of (await edges()).values()) await served(hostname, address)
 })
 
-test('when an edge is killed, its tunnel’s client comes back by another and is served at once', async () => {
+test('a client reconnects to another edge after a kill of its edge, and all edges serve its tunnel', async () => {
   const hostname = await bench.tunnel('killed')
   await settled()
   bench.connect(hostname)
@@ -48,7 +48,7 @@ test('when an edge is killed, its tunnel’s client comes back by another and is
   for (const address of (await edges()).values()) await served(hostname, address)
 })
 
-test('a visitor of a hostname that no tunnel has is told so by each edge, with a certificate that is made good without a restart', async () => {
+test('each edge answers unknown hosts with 404 and replaces a damaged certificate for them without a restart', async () => {
   await settled()
   const before = await edges()
   const visits = () => Promise.all([...before.values()].map((address) => bench.visit('0'.repeat(16), address)))
@@ -69,7 +69,7 @@ test('a visitor of a hostname that no tunnel has is told so by each edge, with a
   expect([...(await edges()).keys()]).toEqual([...before.keys()])
 })
 
-describe('what somebody does to the objects of edges by hand is put back', () => {
+describe('the operator reverts manual changes to the objects of edges', () => {
   const patched = [
     { does: 'no edges', what: 'deployment/edge-default', patch: { spec: { replicas: 0 } } },
     {
@@ -83,7 +83,7 @@ describe('what somebody does to the objects of edges by hand is put back', () =>
       what: 'service/edge-default',
       patch: { spec: { ports: [{ name: 'ssh', port: 30_022, targetPort: 1 }] } },
     },
-    { does: 'everybody in the mesh', what: 'networkpolicy/edge-default', patch: { spec: { ingress: [{}] } } },
+    { does: 'unrestricted access to the mesh', what: 'networkpolicy/edge-default', patch: { spec: { ingress: [{}] } } },
     { does: 'no rights', what: 'role/edge-default', patch: { rules: [] } },
   ]
   const bodyOf = (what: string) => get(what, '--output', 'jsonpath={.spec}{.rules}{.subjects}')
@@ -103,7 +103,7 @@ describe('what somebody does to the objects of edges by hand is put back', () =>
     await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), SOON).not.toBe('')
   })
 
-  test('a tunnel’s certificate, deleted: it is obtained anew, and each edge shows the new one', async () => {
+  test('a tunnel’s certificate, deleted: each edge presents a new one', async () => {
     await settled()
     const hostname = await bench.tunnel('lost')
     bench.connect(hostname)
@@ -115,16 +115,16 @@ describe('what somebody does to the objects of edges by hand is put back', () =>
     await served(hostname)
   })
 
-  test('and tunnels are served on', async () => {
+  test('and new tunnels work afterwards', async () => {
     await settled()
     const hostname = await bench.tunnel('after')
-    // Known by the same host keys as ever.
+    // The client still verifies the original host keys.
     bench.connect(hostname)
     await served(hostname)
   })
 })
 
-test('an endpoint that is deleted takes all of its own along, and nothing of another', async () => {
+test('the deletion of an endpoint removes its own objects and no others', async () => {
   const spec = {
     region: inject('installation').region.id,
     domain: 'other.test',

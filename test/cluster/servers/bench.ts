@@ -24,32 +24,32 @@ export interface ServerBench extends AsyncDisposable {
   readonly store: KubernetesStore
   readonly runtime: KubernetesRuntime
   readonly ca: KeyPair
-  /** By which servers know the operator. */
+  /** Returns the client certificate with which the operator logs in to servers. */
   readonly adminCertificate: () => Promise<KeyPair>
   /** Namespace of the servers. */
   readonly namespace: string
-  /** Namespaces of tenants, as the runtime is told. */
+  /** Namespaces of tenants that the runtime gets. */
   readonly tenants: Set<string>
-  /** How far the runtime's clock is ahead. */
+  /** Offset of the runtime's clock; negative for a slow clock. */
   readonly ahead: { ms: number }
-  /** A further namespace, which goes with the bench. */
+  /** Creates another namespace, which is deleted with the bench. */
   addNamespace(): Promise<string>
-  /** A DatabaseServer in a region that is like this; by default one on the nodes' ports. */
+  /** Creates a DatabaseServer in a region with the given spec; by default with exposure NodePort. */
   addServer(instanceBody?: { readonly motor?: Motor; readonly region?: Partial<Region['spec']> }): Promise<DatabaseServer>
   ensure(server: DatabaseServer): Promise<ServerState>
-  /** Looks after it, from one change to the next, until `isDone`. */
+  /** Repeats `ensure` at each change until `isDone`. */
   until(server: DatabaseServer, isDone: (state: ServerState) => boolean): Promise<ServerState>
-  /** @throws when it failed */
+  /** Waits until a server runs. @throws Error when the server has failed */
   running(server: DatabaseServer): Promise<Running>
-  /** Logs in as the admin where callers would, with TLS and nothing to trust but the CA. Ends with the bench. */
+  /** Logs in as the administrator at the public address, with TLS and only the CA as trust anchor. The session ends with the bench. */
   connect(server: DatabaseServer, options?: pg.ClientConfig): Promise<pg.Client>
 }
 
-/** How long to wait for a change before it is looked again: as the operator does. */
+/** Interval between calls of `ensure` without a change, as in the operator. */
 const LOOK_AGAIN_MS = 1_000
 const DAY = 86_400_000
 
-/** A runtime of database servers on the cluster of `KUBECONFIG`, in a namespace of its own that takes none but restricted pods. */
+/** Opens a runtime of database servers on the cluster of `KUBECONFIG`, in a new namespace that accepts only restricted pods. */
 export async function openServerBench(): Promise<ServerBench> {
   const cleanup = new AsyncDisposableStack()
   const config = new KubeConfig()

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
 
-/** Where a pod tries to connect to. */
+/** Destination of a connection attempt. */
 export interface Destination {
   readonly host: string
   readonly port: number
@@ -11,14 +11,14 @@ export interface Destination {
 
 export interface Visitor {
   readonly namespace: string
-  /** One that has node. */
+  /** Image that contains node. */
   readonly image: string
 }
 
 const CONNECT_MS = 3_000
 const LOOK_AGAIN_MS = 50
 
-/** Writes a word for each destination to where the kubelet picks it up: `open`, or why not. */
+/** Script that writes the result for each destination, `open` or an error code, to the termination log, which the kubelet reads. */
 const SCRIPT = `
 const { connect } = require('node:net')
 const { writeFileSync } = require('node:fs')
@@ -37,7 +37,7 @@ const Ended = z.object({
 })
 
 /**
- * Tries to connect from a pod. Returns a word for each destination, in order: `open`, or how the attempt ended.
+ * Tries to connect from a new pod. Returns the result for each destination, in order: `open`, `timeout` or an error code.
  */
 export async function visit(client: KubernetesClient, from: Visitor, destinations: readonly Destination[]): Promise<string[]> {
   const name = `visitor-${randomBytes(4).toString('hex')}`
@@ -46,7 +46,7 @@ export async function visit(client: KubernetesClient, from: Visitor, destination
   const container = { name: 'visitor', image: from.image, imagePullPolicy: 'IfNotPresent', command }
   const body = { metadata: { name }, spec: { restartPolicy: 'Never', containers: [container] } }
   const made = await client.request({ method: 'POST', path, body })
-  if (made.status !== 201) throw new Error(`the visitor was not let in: ${JSON.stringify(made.body)}`)
+  if (made.status !== 201) throw new Error(`the visitor pod was rejected: ${JSON.stringify(made.body)}`)
   for (;;) {
     const { body } = await client.request({ method: 'GET', path: `${path}/${name}` })
     const ended = Ended.safeParse(body).data?.status.containerStatuses[0]

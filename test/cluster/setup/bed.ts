@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { run } from './run.ts'
 
-/** A script of test/cluster/bed. */
+/** Returns the path of a script in test/cluster/bed. */
 export const script = (name: string): string => fileURLToPath(new URL(`../bed/${name}`, import.meta.url))
 
-/** What the bed's scripts go by (bed/env.sh), from the environment and their defaults. */
+/** Settings of the bed's scripts (bed/env.sh), from the environment and their defaults. */
 export const BedSettings = z.object({
   TC_NAME: z.string(),
   TC_CACHE: z.string(),
@@ -24,17 +24,17 @@ export async function bedSettings(): Promise<BedSettings> {
   return BedSettings.parse(Object.fromEntries(entries))
 }
 
-/** What the bed starts ends with this process, even when it is killed. */
+/** Environment that makes everything the bed starts end with this process, even when this process is killed. */
 export const OWNED = { TC_OWNER: `${process.pid}` }
 
-/** A Kubernetes of one node on this machine. */
+/** Kubernetes with one node on this machine. */
 export interface Bed extends AsyncDisposable {
   readonly kubeconfig: string
 }
 
-/** Compiles what is not in the cache yet and starts the cluster, or takes the one that was started by hand, and then leaves it. */
+/** Compiles programs that the cache lacks and starts the cluster. Uses a manually started cluster instead and keeps it running. */
 export async function startBed(): Promise<Bed> {
-  // One build at a time: a second run on this machine waits, and finds the work done.
+  // Only one build runs at a time: a second run on this machine waits and then uses its result.
   const build = '. "$0" && mkdir -p "$TC_CACHE" && exec flock "$TC_CACHE/build.lock" "$1"'
   const args = ['-c', build, script('env.sh'), script('build')]
   await run({ title: 'building Kubernetes (ten minutes at the first time)', file: 'bash', args })
@@ -48,7 +48,7 @@ export async function startBed(): Promise<Bed> {
   }
 }
 
-/** Starts dockerd, or takes the one that was started by hand, and then leaves it. */
+/** Starts dockerd. Uses a manually started one instead and keeps it running. */
 export async function startDockerd(): Promise<{ readonly host: string } & AsyncDisposable> {
   const started = !(await isUp('tc_docker_init'))
   const host = await run({ title: 'starting dockerd', file: script('docker-up'), args: [], env: started ? OWNED : {} })
@@ -60,7 +60,7 @@ export async function startDockerd(): Promise<{ readonly host: string } & AsyncD
   }
 }
 
-/** True for what was started by hand: what has an owner is not for others. */
+/** Whether a manually started instance runs. One with an owner process does not count, because it ends with its owner. */
 async function isUp(init: 'tc_init' | 'tc_docker_init'): Promise<boolean> {
   const state = init === 'tc_init' ? '$TC_STATE' : '$TC_DOCKER_STATE'
   const check = `. "$0"; [ -n "$(${init})" ] && [ ! -e "${state}/owner" ] && echo up || true`

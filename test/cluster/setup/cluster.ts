@@ -8,28 +8,28 @@ import { buildMooringImage, type MooringImage } from './mooring-image.ts'
 import { borrowRelease, installRelease } from './release.ts'
 import { run, say } from './run.ts'
 
-/** What the files of the suite are given: plain data. kubectl and helm are in PATH. */
+/** Cluster as provided to the test files, as plain data. kubectl and helm are in PATH. */
 export interface Cluster {
   readonly kubeconfig: string
-  /** Where a Docker engine answers. */
+  /** Address of a Docker engine. */
   readonly dockerHost: string
-  /** `mooring:<tag>`: what the chart was installed with. */
+  /** Image of the installed chart: `mooring:<tag>`. */
   readonly image: string
-  /** File in which the API server records who did what; absent where it is not to be had. */
+  /** Path of the API server's audit log; absent when it is not accessible. */
   readonly auditLog?: string
 }
 
 declare module 'vitest' {
   interface ProvidedContext {
     readonly cluster: Cluster
-    /** Images of PostgreSQL to test the engines' SQL with, by series; absent: the npm packages' binaries. */
+    /** PostgreSQL images for tests of the engines' SQL, by series; absent: the binaries of npm packages. */
     readonly postgresImages?: Readonly<Record<'14' | '15', string>>
   }
 }
 
 export const POSTGRES_IMAGES = { '14': 'postgres:14.4', '15': 'postgres:15.4' } as const
 
-/** Stand-ins of the official images, for machines that reach no image registry. */
+/** Script that builds replacements of the official images, for machines that reach no image registry. */
 const STAND_INS = fileURLToPath(new URL('../images/postgres', import.meta.url))
 
 export interface RunningCluster extends AsyncDisposable {
@@ -38,27 +38,27 @@ export interface RunningCluster extends AsyncDisposable {
 }
 
 /**
- * Brings up all that the suite needs: a Kubernetes with Mooring installed in it, and a Docker engine. `KUBECONFIG` and `DOCKER_HOST` name those
- * to use; what they do not name is started on this machine, and ends with this process however that goes.
+ * Starts everything that the suite needs: a Kubernetes with Mooring, and a Docker engine. `KUBECONFIG` and `DOCKER_HOST` name existing ones.
+ * A missing one is started on this machine and ends with this process, even when this process is killed.
  */
 export async function startCluster(): Promise<RunningCluster> {
   const given = isSet('KUBECONFIG')
   await using started = new AsyncDisposableStack()
-  // One after the other: each of them uses both cores when it has something to do.
+  // The steps run one after the other, because each uses both cores.
   const workshop = await openWorkshop(started, { given })
   const kubeconfig = await kubeconfigOf(started)
   await requireTools(['kubectl', 'helm'])
   const image = await makeImages(workshop)
   await importImages({ ...workshop, kubeconfig, archive: image.archive })
   const clients = clientsOf(kubeconfig)
-  // Our own cluster ends as a whole.
+  // The suite's own cluster needs no uninstallation, because it ends as a whole.
   if (given) started.use(await borrowRelease(clients, image))
   else await installRelease(clients, image)
-  // What kubectl, testcontainers and the tests' own clients go by.
+  // Variables that kubectl, testcontainers and the tests' own clients read.
   const { docker } = workshop
   setWhileStarted(started, 'KUBECONFIG', kubeconfig)
   setWhileStarted(started, 'DOCKER_HOST', docker.host)
-  // The image of its watchdog cannot be had in a network without a way out, and our dockerd ends with all that runs in it.
+  // The isolated network cannot pull the image of testcontainers' watchdog, and the suite's dockerd ends with all its containers anyway.
   if (docker.isolated) setWhileStarted(started, 'TESTCONTAINERS_RYUK_DISABLED', 'true')
   const ownership = started.move()
   return {
@@ -68,7 +68,7 @@ export async function startCluster(): Promise<RunningCluster> {
   }
 }
 
-/** Sets a variable of this process, which may start another cluster later; empty counts as not set. */
+/** Sets an environment variable until disposal, because this process may start another cluster later. Empty counts as not set. */
 function setWhileStarted(started: AsyncDisposableStack, name: string, value: string): void {
   const { [name]: former = '' } = process.env
   process.env[name] = value
@@ -77,7 +77,7 @@ function setWhileStarted(started: AsyncDisposableStack, name: string, value: str
   })
 }
 
-/** Makes all images that a cluster needs, and nothing else. @returns the name of Mooring's: `mooring:<tag>` */
+/** Builds all images that a cluster needs, and nothing else. @returns the name of Mooring's image: `mooring:<tag>` */
 export async function prepareImages(): Promise<string> {
   await using started = new AsyncDisposableStack()
   const { repository, tag } = await makeImages(await openWorkshop(started, { given: false }))
@@ -89,11 +89,11 @@ interface Workshop {
   readonly settings: BedSettings
 }
 
-/** What images are made with. The cluster's clients are in PATH from here on. */
+/** Opens the tools for building images. Adds the cluster's clients to PATH. */
 async function openWorkshop(started: AsyncDisposableStack, { given }: { readonly given: boolean }): Promise<Workshop> {
   await requireTools(['bash', 'npm', ...(given ? [] : ['unshare', 'setsid', 'flock', 'dpkg'])])
   const settings = await bedSettings()
-  // After those of the machine where a cluster is given, as its owner may want clients of its version.
+  // A given cluster uses the machine's own clients first, which may match its version.
   process.env.PATH = given ? `${process.env.PATH}:${settings.TC_BIN}` : `${settings.TC_BIN}:${process.env.PATH}`
   return { docker: started.use(await startDocker(settings)), settings }
 }
@@ -118,7 +118,7 @@ interface Import extends Workshop {
   readonly archive: string
 }
 
-/** Puts Mooring's image and those of PostgreSQL where the cluster and the Docker engine find them. */
+/** Imports the images of Mooring and PostgreSQL into the cluster and the Docker engine. */
 async function importImages({ docker, settings, kubeconfig, archive }: Import): Promise<void> {
   const directory = join(settings.TC_CACHE, 'images')
   const postgres = Object.values(POSTGRES_IMAGES).map((name) => join(directory, `${name.replace(':', '-')}.tar`))

@@ -4,13 +4,13 @@ import { createCa, issueCertificate } from '../../../operator/certificates/local
 import { POSTGRES_IMAGES } from './cluster.ts'
 import type { Kubernetes } from './kubectl.ts'
 
-/** A PostgreSQL that a company runs itself, with a database for the journal as docs/install.md has it. */
+/** PostgreSQL that a company runs itself, with a database for the journal as in docs/install.md. */
 export interface CompanyPostgresql extends AsyncDisposable {
-  /** Of the one who owns the database and may create roles. */
+  /** URI with the login that owns the database and may create roles. */
   readonly uri: string
   /** PEM of the company's CA. */
   readonly ca: string
-  /** Runs a statement in that database as who rules the server, or as somebody else. @throws what the driver throws */
+  /** Runs a statement in that database as the superuser, or as the user `as`. @throws the error of the driver */
   query(text: string, as?: { readonly user: string; readonly password: string }): Promise<readonly Record<string, unknown>[]>
 }
 
@@ -56,7 +56,7 @@ export async function startCompanyPostgresql({ kubectl }: Pick<Kubernetes, 'kube
   }
 }
 
-/** Nobody gets in without TLS. */
+/** Client authentication rules, which require TLS. */
 const HBA = 'local all all trust\nhostssl all all all scram-sha-256\n'
 const DATA = '/data/pgdata'
 const START = `set -eu

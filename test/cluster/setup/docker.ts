@@ -3,23 +3,23 @@ import { access } from 'node:fs/promises'
 import { type BedSettings, startDockerd } from './bed.ts'
 import { run } from './run.ts'
 
-/** A Docker engine, and the client to it. */
+/** Docker engine and its client. */
 export interface Docker extends AsyncDisposable {
-  /** What goes into DOCKER_HOST. */
+  /** Value for DOCKER_HOST. */
   readonly host: string
-  /** Runs the client. */
+  /** Runs the docker client. */
   readonly docker: (title: string | undefined, args: readonly string[]) => Promise<string>
-  /** Set when the engine is ours: it has no way out of its network but over this address. */
+  /** Network of an engine that the suite started, which reaches other networks only over `gateway`. Undefined for another engine. */
   readonly isolated: { readonly gateway: string; readonly cgroupParent: string } | undefined
 }
 
-/** The one that DOCKER_HOST names, else Debian's dockerd in namespaces of its own. */
+/** Uses the engine that DOCKER_HOST names, or starts Debian's dockerd in separate namespaces. */
 export async function startDocker(settings: BedSettings): Promise<Docker> {
   const given = process.env.DOCKER_HOST
   if (given !== undefined && given !== '')
     return { ...client(given, 'docker'), isolated: undefined, [Symbol.asyncDispose]: nothing }
   const dockerd = await startDockerd()
-  // The client of Debian's own package builds with BuildKit; a newer one needs a plugin for that, which may not be there.
+  // Debian's docker client builds with BuildKit. A newer client needs a plugin for that, which may be missing.
   const file = (await isThere('/usr/bin/docker')) ? '/usr/bin/docker' : 'docker'
   return {
     ...client(dockerd.host, file),
@@ -34,7 +34,7 @@ function client(host: string, file: string): Pick<Docker, 'host' | 'docker'> {
 }
 
 async function nothing(): Promise<void> {
-  // An engine that was there before stays.
+  // An engine that the suite did not start keeps running.
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -4,18 +4,18 @@ import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
 
-/** An OpenID provider of a company that has its own CA, as far as a verifier of tokens needs it. */
+/** OpenID provider of a company with its own CA, reduced to what a verifier of tokens needs. */
 export interface IdentityProvider extends AsyncDisposable {
   readonly url: string
-  /** PEM of the CA that its certificate is checked by. */
+  /** PEM of the CA of the provider's certificate. */
   readonly ca: string
-  /** A token for an hour. */
+  /** Signs a token that is valid for one hour. */
   token(claims: { readonly subject: string; readonly audience: string; readonly groups?: readonly string[] }): Promise<string>
 }
 
 const ALGORITHM = 'RS256'
 
-/** @param address one of this machine's, under which the cluster's pods reach it */
+/** Starts the provider. @param address address of this machine that the cluster's pods reach */
 export async function startIdentityProvider(address: string): Promise<IdentityProvider> {
   const ca = await createCa(new Date())
   const certificate = await issueCertificate({ ca, names: [address], now: new Date() })

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { run } from './run.ts'
 
-/** The clients of one cluster. */
+/** Command-line clients of one cluster. */
 export interface Kubernetes {
   readonly kubeconfig: string
   readonly kubectl: (args: readonly string[], input?: object) => Promise<string>
   readonly helm: (title: string, args: readonly string[], input: object) => Promise<string>
-  /** Address of a node, as the cluster itself knows it. */
+  /** Returns the internal IP address of a node. */
   nodeAddress(): Promise<string>
 }
 
@@ -14,7 +14,7 @@ const Nodes = z.object({
   items: z.array(z.object({ status: z.object({ addresses: z.array(z.object({ type: z.string(), address: z.string() })) }) })),
 })
 
-/** Runs kubectl and helm from PATH, each with one line of progress where it takes long. Input goes in as JSON, which is YAML. */
+/** Runs kubectl and helm from PATH, with a line of progress for long runs. Input is sent as JSON, which is valid YAML. */
 export function clientsOf(kubeconfig: string): Kubernetes {
   const env = { KUBECONFIG: kubeconfig }
   const text = (input: object | undefined) => (input === undefined ? {} : { input: JSON.stringify(input) })
@@ -32,7 +32,7 @@ export function clientsOf(kubeconfig: string): Kubernetes {
   }
 }
 
-/** @throws Error that names what is missing and where it comes from: a suite that cannot run says so and fails */
+/** Checks that programs are in PATH. @throws Error with the names of missing programs */
 export async function requireTools(names: readonly string[]): Promise<void> {
   const missing: string[] = []
   for (const name of names) {

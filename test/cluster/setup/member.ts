@@ -9,12 +9,12 @@ export interface Membership {
   readonly role: Role
 }
 
-/** Somebody with one role in one tenant's namespace and no other right, and their kubectl. */
+/** Member with one role in one tenant's namespace and no other permission. */
 export interface Member extends AsyncDisposable {
   readonly kubectl: Kubernetes['kubectl']
 }
 
-/** Makes a service account in the namespace, binds the role to it as one does by kubectl, and logs in as it. Both go with the namespace. */
+/** Creates a service account in the namespace, binds the role to it by kubectl, and logs in as it. Both are deleted with the namespace. */
 export async function memberOf({ kubectl }: Kubernetes, { namespace, role }: Membership): Promise<Member> {
   const account = `${role}-by-kubectl`
   const there = ['--namespace', namespace]
@@ -25,7 +25,7 @@ export async function memberOf({ kubectl }: Kubernetes, { namespace, role }: Mem
   const config = JSON.parse(await kubectl(['config', 'view', '--raw', '--minify', '--output', 'json'])) as object
   const directory = await mkdtemp(join(tmpdir(), 'mooring-member-'))
   const kubeconfig = join(directory, 'kubeconfig')
-  // The administrator's certificate must not come along: it would go before the token.
+  // The administrator's certificate must not be in the config: it would take precedence over the token.
   const { contexts, 'current-context': name } = config as { contexts: [{ context: object }]; 'current-context': string }
   const context = { name, context: { ...contexts[0].context, user: account, namespace } }
   const users = [{ name: account, user: { token } }]

@@ -11,18 +11,18 @@ import { run, say } from './run.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const REPOSITORY = 'mooring'
-/** Of the build cache: layers of packages, and npm's own cache. */
+/** Maximum size of the build cache, which has layers of packages and npm's own cache. */
 const KEPT = '2GB'
 const STAND_IN = 'localhost/node:24'
 
-/** The image that all components run from, and an archive of it. */
+/** Image of all components, and its archive. */
 export interface MooringImage {
   readonly repository: string
   readonly tag: string
   readonly archive: string
 }
 
-/** Builds the image by the Dockerfile, unless the very same sources were built before. */
+/** Builds the image from the Dockerfile, unless an image of the same sources exists. */
 export async function buildMooringImage(engine: Docker, settings: BedSettings): Promise<MooringImage> {
   const directory = join(settings.TC_CACHE, 'images')
   await mkdir(directory, { recursive: true })
@@ -48,7 +48,7 @@ async function build(engine: Docker, tag: string, directory: string): Promise<vo
     await engine.docker('building the image', [...options, ROOT])
     return
   }
-  // No image registry is reachable from a network without a way out: the base image is made here, and packages come over a proxy.
+  // The isolated network reaches no image registry: the base image is built here, and packages come over a proxy.
   const base = join(directory, 'node24.tar')
   await run({ title: 'making a base image', file: script('node-image'), args: [STAND_IN, base] })
   await engine.docker('loading the base image', ['load', '--quiet', '--input', base])
@@ -69,7 +69,7 @@ async function build(engine: Docker, tag: string, directory: string): Promise<vo
     await engine.docker('building the image', [
       ...options,
       ...['--network', 'host', '--cgroup-parent', cgroupParent],
-      // It has no compiler: SSH's native ciphers are those that installing the packages here has compiled.
+      // The base image has no compiler: the native ciphers for SSH are those that the installation on this machine compiled.
       ...['--build-arg', `NODE_IMAGE=${STAND_IN}`, '--build-arg', `BUILD_IMAGE=${STAND_IN}`],
       ...['--secret', `id=npmrc,src=${npmrc}`],
       ...(ca === undefined ? [] : ['--secret', `id=ca,src=${ca}`]),
@@ -80,7 +80,7 @@ async function build(engine: Docker, tag: string, directory: string): Promise<vo
   }
 }
 
-/** Our engine keeps what the next build can use, within bounds, and no image that is in an archive. */
+/** Removes the archived image and limits the build cache of the suite's engine. */
 async function tidy({ docker }: Docker, tag: string): Promise<void> {
   await docker(undefined, ['image', 'rm', tag])
   await docker(undefined, ['image', 'prune', '--force'])
@@ -88,19 +88,19 @@ async function tidy({ docker }: Docker, tag: string): Promise<void> {
   try {
     await prune(['--keep-storage', KEPT])
   } catch {
-    // An engine that was killed amid a build knows of layers that are gone, for ever, and cannot tell how large they are.
+    // An engine that was killed during a build keeps records of missing layers, whose size it cannot determine.
     say('the build cache is damaged: all of it is removed')
     await prune(['--all'])
   }
 }
 
-/** The certificates that npm trusts here, where it was told of any. */
+/** Returns the path of the CA certificates that npm is configured to trust, if any. */
 async function certificates(): Promise<string | undefined> {
   const configured = await run({ file: 'npm', args: ['config', 'get', 'cafile'] })
   return configured === 'null' || configured === '' ? process.env.NODE_EXTRA_CA_CERTS : configured
 }
 
-/** Content hash of all that gets into the image: what .dockerignore lets through. */
+/** Returns a content hash of all files that .dockerignore admits to the image. */
 async function hashOfSources(): Promise<string> {
   const ignore = (await readFile(join(ROOT, '.dockerignore'), 'utf8')).split('\n')
   const roots = ignore.filter((line) => line.startsWith('!')).map((line) => line.slice(1))

@@ -2,15 +2,15 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-/** A way out to one host and port, for a network that has none. */
+/** Proxy to one host and port, for a network without a route to others. */
 export interface RegistryProxy extends AsyncDisposable {
-  /** What npm takes as `https-proxy`. */
+  /** Value of npm's setting `https-proxy`. */
   readonly url: string
 }
 
 /**
- * An HTTP proxy (RFC 9110, section 9.3.6: CONNECT) on `address` that leads to `registry` and nowhere else: an image is built in a
- * network with no route to the outside, and its packages come from there.
+ * Starts an HTTP proxy (RFC 9110, section 9.3.6: CONNECT) on `address` that connects only to `registry`. Images are built in a
+ * network without a route to other networks and get their packages over this proxy.
  */
 export async function startRegistryProxy(address: string, registry: URL): Promise<RegistryProxy> {
   const target = { host: registry.hostname, port: Number(registry.port || '443') }

@@ -8,15 +8,15 @@ const CHART = fileURLToPath(new URL('../../../charts/mooring', import.meta.url))
 const RELEASE = 'mooring'
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 
-/** The region of the tests: database servers are reached at a node's address. */
+/** Region of the tests, whose database servers are reached at a node's address. */
 export const REGION = { id: '5f0c1f6e-6f0b-4b8e-9c39-0d6f6f1f8a01', regionId: 1, name: 'local' } as const
 
-/** Of the TunnelEndpoint `default` of the tests, which is reached at a node's address. */
+/** Domain and ports of the TunnelEndpoint `default` of the tests, which is reached at a node's address. */
 export const EDGES = { domain: 'tunnel.test', ports: { ssh: 30_022, http: 30_080, https: 30_443 } } as const
 
 type Image = Pick<MooringImage, 'repository' | 'tag'>
 
-/** Installs the chart in a cluster of our own; one that is there from a former run gets the new image. */
+/** Installs the chart in the suite's own cluster. A release of an earlier run is upgraded to the new image. */
 export async function installRelease(cluster: Kubernetes, image: Image): Promise<void> {
   const args = [
     'upgrade',
@@ -34,13 +34,13 @@ export async function installRelease(cluster: Kubernetes, image: Image): Promise
   try {
     await cluster.helm('installing the chart', args, valuesFor(image, await cluster.nodeAddress()))
   } catch (error) {
-    // By the time that somebody can look, the cluster is gone.
+    // The cluster is gone before a developer could inspect it.
     for (const look of LOOKS) say(`kubectl ${look.join(' ')}\n${await cluster.kubectl(look)}`)
     throw error
   }
 }
 
-/** Installs the chart in somebody's cluster, and takes it away again with all data; a release that is there is tested as it is, and stays. */
+/** Installs the chart in a given cluster and uninstalls it with all data at the end. An existing release is tested unchanged and stays. */
 export async function borrowRelease(cluster: Kubernetes, image: Image): Promise<AsyncDisposable> {
   const found = await cluster.helm('looking for Mooring', ['list', ...IN_SYSTEM, '--short', '--filter', `^${RELEASE}$`], {})
   if (found === '') await installRelease(cluster, image)
@@ -67,10 +67,10 @@ const valuesFor = ({ repository, tag }: Image, address: string): object => ({
   apiserver: {
     service: { type: 'NodePort' },
     tls: { names: [address] },
-    // The suite fails to authenticate a lot, all from one address.
+    // The suite has many failed authentications from one address.
     failedAuthPerMinute: 1_000_000,
   },
-  // By the nodes' own ports: clients and visitors are seen with their own addresses.
+  // With NodePort the edges see the addresses of clients and visitors.
   edges: { domain: EDGES.domain, sshHost: address, ports: EDGES.ports, service: { type: 'NodePort' } },
   regions: [
     {

@@ -5,7 +5,7 @@ const HEARTBEAT_MS = 20_000
 const TAIL = 40
 
 export interface Command {
-  /** What it does, as `building the image`; said when it starts, while it goes on and when it is done. Absent: nothing is said. */
+  /** Description such as `building the image` for lines of progress at the start, during the run and at the end. Absent: no progress. */
   readonly title?: string
   readonly file: string
   readonly args: readonly string[]
@@ -13,14 +13,14 @@ export interface Command {
   readonly input?: string
 }
 
-/** Says a line of progress to whoever watches the tests. */
+/** Writes a line of progress to stderr. */
 export function say(line: string): void {
   process.stderr.write(`cluster: ${line}\n`)
 }
 
 /**
- * Runs a program to its end, and says every 20 seconds that it still does.
- * @returns what it wrote to stdout, trimmed
+ * Runs a program to its end, with a line of progress every 20 seconds.
+ * @returns its stdout, trimmed
  * @throws Error with the last lines of its output when it fails
  */
 export async function run({ title, file, args, env, input }: Command): Promise<string> {
@@ -35,7 +35,7 @@ export async function run({ title, file, args, env, input }: Command): Promise<s
     output.push(text)
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => output.push(text))
-  // A program that does not read its input closes it; its exit code tells what there is to tell.
+  // A program that does not read its input closes it, which is no failure: the exit code decides.
   child.stdin.on('error', () => undefined)
   child.stdin.end(input)
   const heartbeat = setInterval(() => say(`still ${title ?? file} (${seconds()} s)`), HEARTBEAT_MS)

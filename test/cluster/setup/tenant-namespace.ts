@@ -2,13 +2,13 @@ import type { Kubernetes } from './kubectl.ts'
 
 type Kubectl = Kubernetes['kubectl']
 
-/** Waits until a Namespace with our labels is one of a tenant. One that is not there yet is not waited for otherwise. */
+/** Waits until Mooring has adopted a Namespace with our labels as that of a tenant. Waits first for the creation of the TenantNamespace. */
 export async function adopted(kubectl: Kubectl, name: string): Promise<void> {
   for (const what of ['create', 'condition=Ready'])
     await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
 }
 
-/** Makes a tenant's Namespace by kubectl, which goes with its organization. @param name `{organization}--{namespace}` */
+/** Creates a tenant's Namespace by kubectl. Disposal deletes it with its organization. @param name `{organization}--{namespace}` */
 export async function openTenantNamespace(kubectl: Kubectl, name: string): Promise<AsyncDisposable> {
   const [organization = '', namespace = ''] = name.split('--')
   await using made = new AsyncDisposableStack()

@@ -1,13 +1,13 @@
 import { clientsOf } from './kubectl.ts'
 import { openTenantNamespace } from './tenant-namespace.ts'
 
-/** The namespace of a tenant who has one tunnel. */
+/** Namespace of a tenant with one tunnel. */
 export interface TunnelTenant extends AsyncDisposable {
-  /** Of the Secret with the certificate of the tunnel. */
+  /** Name of the Secret with the certificate of the tunnel. */
   readonly certificate: string
 }
 
-/** @param name of the Namespace: `{organization}--{namespace}`. In the cluster of `KUBECONFIG` */
+/** Creates the namespace in the cluster of `KUBECONFIG`. @param name `{organization}--{namespace}` */
 export async function openTunnelTenant(name: string): Promise<TunnelTenant> {
   const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')
   const namespace = await openTenantNamespace(kubectl, name)

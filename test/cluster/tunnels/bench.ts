@@ -16,38 +16,38 @@ import { EDGES } from '../setup/release.ts'
 import { openTenantNamespace } from '../setup/tenant-namespace.ts'
 import { run } from '../setup/run.ts'
 
-/** All edges of an endpoint have the same host keys. */
+/** Host name in known_hosts for all edges, which have the same host keys. */
 const HOST = 'edges'
 
 export interface Visit {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
-  /** Serial number of the certificate that was shown. */
+  /** Serial number of the certificate that the edge presented. */
   readonly serial: string
 }
 
-/** A person who is an editor of a tenant's namespace, with a key and a local web server, who uses the endpoint `default` of the installation. */
+/** Editor of a tenant's namespace who has a key and a local web server and uses the endpoint `default`. */
 export interface TunnelBench extends AsyncDisposable {
-  /** Of the cluster's administrator. */
+  /** Runs kubectl as the cluster's administrator. */
   readonly kubectl: Kubernetes['kubectl']
-  /** Of the person, in the namespace, who may do nothing elsewhere. */
+  /** Runs kubectl as the editor, who has no permissions outside of the namespace. */
   readonly editor: Kubernetes['kubectl']
   readonly namespace: string
-  /** The person makes a tunnel by kubectl that takes their key. Resolves with its hostname. */
+  /** Creates a tunnel by kubectl that accepts the editor's key. Resolves with its hostname. */
   tunnel(name: string): Promise<string>
   /**
-   * Connects the local web server, which answers with the headers it got, by the stock client: at a node, or at an edge whose address is
-   * given. Ends with the bench.
+   * Connects the local web server, which answers with the received headers, with the stock ssh client to a node, or to an edge with a
+   * given address. The connection ends with the bench.
    */
   connect(hostname: string, edge?: string): AsyncDisposable
-  /** Visits a tunnel at a node, or at an edge whose address is given. @throws what ends the connection before there is an answer */
+  /** Visits a tunnel at a node, or at an edge with a given address. @throws Error when the connection ends before the answer */
   visit(hostname: string, edge?: string, path?: string): Promise<Visit>
-  /** How many requests the local web server has that it never answers: those of paths that begin with `/held`. */
+  /** Returns the number of open requests with paths that begin with `/held`, which the local web server never answers. */
   readonly held: () => number
 }
 
-/** On the suite's cluster, or on that of another kubeconfig, whose installation has that CA (PEM). */
+/** Opens a bench on the suite's cluster, or on another cluster whose installation has the CA `ca` (PEM). */
 export async function openTunnelBench(other?: { readonly kubeconfig: string; readonly ca: string }): Promise<TunnelBench> {
   await using started = new AsyncDisposableStack()
   const { kubeconfig, ca } = other ?? { kubeconfig: process.env.KUBECONFIG ?? '', ca: inject('installation').ca }

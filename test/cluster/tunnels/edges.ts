@@ -3,28 +3,28 @@ import { expect, vi } from 'vitest'
 import { mainProcess } from '../faults/node-processes.ts'
 import type { Kubernetes } from '../setup/kubectl.ts'
 
-/** Pods start slowly where everything of a cluster shares two cores. */
+/** Maximum time for pods to start, which is long when a whole cluster shares two cores. */
 export const SOON = { timeout: 100_000, interval: 200 }
 const REPLICAS = 2
 const IN_SYSTEM = ['--namespace', 'mooring-system']
 const DEPLOYMENT = ['deployment', 'edge-default', ...IN_SYSTEM]
 const OF_DEFAULT = ['--selector', 'mooring.dev/endpoint=default']
 
-/** The edges of the endpoint `default`. */
+/** Edges of the endpoint `default`. */
 export interface Edges {
-  /** Addresses of those that are ready and do not end, by the names of their pods. */
+  /** Returns the addresses of edges that are ready and not terminating, by the names of their pods. */
   readonly ready: () => Promise<ReadonlyMap<string, string>>
-  /** Resolves when there are as many as there should be, all of them ready, and the endpoint says so. */
+  /** Resolves when the desired number of edges exists, all are ready, and the endpoint's status says so. */
   readonly settled: () => Promise<void>
-  /** Process id, on this machine, of the one in that pod. */
+  /** Returns the process id, on this machine, of the edge in a pod. */
   process(pod: string): Promise<number>
 }
 
-/** Of pods that were put out nothing but the record is left. */
+/** Whether a pod has not ended. Of evicted pods only the object is left. */
 const hasNotEnded = ({ status }: V1PodList['items'][number]): boolean => !/^(Failed|Succeeded)$/.test(status?.phase ?? '')
 
 export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
-  /** Names of all pods with their addresses, which those that are not ready or that end do not have. */
+  /** Returns the addresses of all pods by name, undefined for pods that are not ready or terminating. */
   async function pods(): Promise<ReadonlyMap<string, string | undefined>> {
     const { items } = JSON.parse(await kubectl(['get', 'pods', ...IN_SYSTEM, ...OF_DEFAULT, '--output', 'json'])) as V1PodList
     return new Map(
@@ -50,7 +50,7 @@ export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
     },
     settled: () =>
       vi.waitFor(async () => {
-        // Asked first: what these say has begun is to be seen among the pods.
+        // Endpoint and Deployment are read before the pods, so that changes they report are already visible in the pods.
         const { generation } = await fields(['tunnelendpoint', 'default'], { generation: 'metadata.generation' })
         const endpoint = { observed: 'status.observedGeneration', ready: 'status.readyReplicas' }
         expect(await fields(['tunnelendpoint', 'default'], endpoint)).toEqual({ observed: generation, ready: `${REPLICAS}` })
@@ -61,7 +61,7 @@ export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
           updated: 'status.updatedReplicas',
         })
         expect(rollout).toEqual({ observed: wanted, replicas: `${REPLICAS}`, updated: `${REPLICAS}` })
-        // What a change by hand began, and its end, may be under way: pods that start and pods that end count.
+        // After a manual change pods may still start or terminate, so these count, too.
         const addresses = [...(await pods()).values()]
         expect([addresses.length, addresses.includes(undefined)]).toEqual([REPLICAS, false])
       }, SOON),

@@ -3,11 +3,11 @@ import type { Deployment } from '../../support/deployment/deployment.ts'
 import { expectSuccess } from '../../support/api/tenant.ts'
 import type { TunnelBench } from './bench.ts'
 
-/** What the journal has of a tunnel, as a platform admin reads it by REST: oldest first. */
+/** Journal records of a tunnel as a platform admin reads them by REST, oldest first. */
 export interface TunnelRecords {
-  /** `/v1/…/tunnels/{id}` */
+  /** Path of the tunnel: `/v1/…/tunnels/{id}`. */
   readonly path: string
-  /** `/v1/organizations/{o}/namespaces/{n}` */
+  /** Path of the namespace: `/v1/organizations/{o}/namespaces/{n}`. */
   readonly namespacePath: string
   requests(): Promise<Data['requests']>
   connections(): Promise<Data['connections']>

@@ -7,8 +7,8 @@ import { createKubernetesStore } from '../../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
 
 /*
- * A process that stands for election and, while it leads, writes to one object again and again. Says on stdout `leads`, `acts <ns>` for
- * each write that was accepted (the machine's monotonic time before it was sent), and `over`.
+ * Process that takes part in an election and, while it is leader, writes to one object repeatedly. Prints `leads`, `acts <ns>` for
+ * each accepted write (the machine's monotonic time before sending), and `over`.
  */
 const [identity = '', namespace = '', name = ''] = process.argv.slice(2)
 const stopping = new AbortController()

@@ -13,27 +13,27 @@ import { reservedPort } from './reserved-port.ts'
 import { eventually } from './eventually.ts'
 import { type Program, program } from './program.ts'
 
-/** A real API server over a real etcd, without nodes: with our kinds, and the controllers that collect garbage and end namespaces. */
+/** Real API server with a real etcd and no nodes. Has Mooring's kinds and the controllers for garbage collection and namespace deletion. */
 export interface ControlPlane extends AsyncDisposable {
-  /** An administrator's; `server` may be another address that leads there. A copy of its own for each caller. */
+  /** Returns a new config of an administrator. `server` is another address of the API server, such as that of a proxy. */
   config(server?: string): KubeConfig
-  /** File of the same config, for another process. */
+  /** Path of the same config, for another process. */
   readonly kubeconfig: string
-  /** On loopback. */
+  /** Port of the API server on loopback. */
   readonly port: number
-  /** What the config is made of: the administrator's bearer token, and the file of the API server's certificate. */
+  /** Bearer token of the administrator in the config. */
   readonly token: string
   readonly caFile: string
-  /** A store of its own connection, closed with the control plane. */
+  /** Creates a store with a connection of its own, which closes with the control plane. */
   store(deps?: Partial<KubernetesStoreDeps>): KubernetesStore
   readonly apiServer: Program
   /** Resolves when the API server answers as ready. */
   ready(): Promise<void>
-  /** Makes every revision before now too old to watch from. */
+  /** Makes every revision up to now too old for a watch. */
   compact(): Promise<void>
 }
 
-/** Starts one, from the programs of the cluster's test bed. Everything ends with this process, however that goes. */
+/** Starts a control plane from the programs of the test bed. All its processes end with this process, even when this process is killed. */
 export async function startControlPlane(): Promise<ControlPlane> {
   await using started = new AsyncDisposableStack()
   const directory = await mkdtemp(join(await scratch(), 'mooring-control-plane-'))
@@ -85,7 +85,7 @@ export async function startControlPlane(): Promise<ControlPlane> {
 
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 
-/** On a connection of its own: one that is open may be to an API server that has gone. */
+/** Whether the API server is ready. Uses a new connection, because an open one may lead to an API server that has ended. */
 async function answersReady(config: KubeConfig): Promise<boolean> {
   try {
     await using store = createKubernetesStore({ config, timeoutMs: 1_000, connectMs: 500 })
@@ -109,7 +109,7 @@ async function serves(client: KubernetesClient, path: string): Promise<boolean> 
 }
 
 /**
- * Compacts etcd, and makes the API server forget the events that it keeps in memory beside etcd: it begins a new watch cache of a kind
+ * Compacts etcd, and makes the API server discard its events in memory: the API server starts a new watch cache of a kind
  * whenever its definition changes.
  */
 async function compact({ etcdPort }: Layout, client: KubernetesClient): Promise<void> {

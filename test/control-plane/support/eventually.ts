@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Resolves when `check` gives true; asks every 50 ms. @throws Error after a minute */
+/** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after one minute */
 export async function eventually(check: () => boolean | Promise<boolean>): Promise<void> {
   const end = performance.now() + 60_000
   while (!(await check())) {

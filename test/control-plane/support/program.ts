@@ -5,19 +5,19 @@ import { open } from 'node:fs/promises'
 export interface ProgramDeps {
   readonly file: string
   readonly args: readonly string[]
-  /** File that its output is appended to. */
+  /** File to which the output of the program is appended. */
   readonly log: string
 }
 
-/** A program that can be ended and started again. */
+/** Program that can be stopped and started again. */
 export interface Program extends AsyncDisposable {
   start(): Promise<Program>
   signal(signal: NodeJS.Signals): void
-  /** Ends it, and resolves when it has ended. */
+  /** Sends the signal and resolves when the program has ended. */
   stop(signal: NodeJS.Signals): Promise<void>
 }
 
-/** Not started yet. It ends with this process, even when that is killed. */
+/** Creates a program without starting it. The program ends with this process, even when this process is killed. */
 export function program({ file, args, log }: ProgramDeps): Program {
   let child: ChildProcess | undefined
 

@@ -2,17 +2,17 @@ import { generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 import type { ProgramDeps } from './program.ts'
 
-/** Where the parts of one control plane are. */
+/** Files and ports of one control plane. */
 export interface Layout {
   readonly directory: string
-  /** Directory of the programs. */
+  /** Directory of the Kubernetes programs. */
   readonly binaries: string
-  /** The administrator's. */
+  /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string
   readonly etcdPort: number
   readonly etcdPeerPort: number
   readonly apiPort: number
-  /** Bearer token of its administrator. */
+  /** Bearer token of the administrator. */
   readonly token: string
 }
 
@@ -59,9 +59,9 @@ export function apiServer({ directory, binaries, etcdPort, apiPort }: Layout): P
       '--service-cluster-ip-range=10.96.0.0/16',
       '--authorization-mode=RBAC',
       '--endpoint-reconciler-type=none',
-      // Also how long it waits for watches to end when it is told to stop.
+      // Also the time for which the API server waits for watches to end after SIGTERM.
       '--request-timeout=15s',
-      // No service accounts are made here, and no Secret of ours may wait for one.
+      // No controller creates service accounts here; with this plugin, Secrets and pods would wait for them.
       '--disable-admission-plugins=ServiceAccount',
     ],
   }

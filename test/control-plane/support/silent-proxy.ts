@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A TCP proxy on loopback that can go silent, as a firewall that drops packets: no FIN, no RST, nothing comes through. */
+/** TCP proxy on loopback that can go silent like a firewall that drops packets: it forwards neither data nor FIN nor RST. */
 export interface SilentProxy extends AsyncDisposable {
   /** `https://127.0.0.1:port` */
   readonly server: string
-  /** The connections that there are pass nothing any more; new ones do, unless `all`. */
+  /** Silences the existing connections, and with `all` also new ones. */
   silence(what: 'existing' | 'all'): void
-  /** New connections pass again. Those that were silenced stay so. */
+  /** Forwards new connections again. Silenced connections stay silent. */
   restore(): void
 }
 
