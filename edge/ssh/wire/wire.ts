@@ -6,7 +6,6 @@ import { HANDLERS, OwnedProtocol, answerUnknown, refuseEmpty } from './handlers.
 import { takeHybrid } from './hybrid-kex.ts'
 import type { Reason, WireEvents } from './messages.ts'
 import { refineHandshake, send } from './packets.ts'
-import { readWholePackets } from './whole-packets.ts'
 
 const DISCONNECT = 1
 const BANNER = 53
@@ -53,10 +52,7 @@ export class Wire {
       },
       onError: () => events.broken(),
       onHeader: () => refuseEmpty(this.#protocol),
-      onHandshakeComplete: () => {
-        readWholePackets(this.#protocol)
-        events.keysExchanged(++this.#exchanges === 1)
-      },
+      onHandshakeComplete: () => events.keysExchanged(++this.#exchanges === 1),
       messageHandlers: HANDLERS,
     })
     this.#protocol.owner = this
