@@ -11,7 +11,7 @@ interface Live {
   status?: { conditions: { type: string; status: string }[] | null }
 }
 
-/** As much of an API server as definitions need: it sets a default, counts revisions, and serves a definition from the second read on. */
+/** API server reduced to what definitions need. It sets a default, counts revisions, and serves a definition from the second read on. */
 function apiServer(held?: Live, refuse?: { status: number; message: string }) {
   const state = { live: held, writes: [] as ApiRequest[], conflicts: 0 }
   const answer = (status: number) => {

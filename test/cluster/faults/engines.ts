@@ -4,7 +4,10 @@ import { DatabaseServer } from '../../../crds/database-server.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { TenantState } from '../../../operator/engines/engine.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
-import { adminCredentials } from '../../../operator/server/credentials.ts'
+import { createAdminCertificate } from '../../../operator/certificates/admin-certificate.ts'
+import type { KeyPair } from '../../../operator/certificates/local-ca.ts'
+import { CA_SECRET } from '../../../operator/installation/ca.ts'
+import { ADMIN_USER, adminCredentials } from '../../../operator/server/credentials.ts'
 import { secretName } from '../../../operator/shared-instance/credentials.ts'
 import { labels, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
@@ -27,10 +30,17 @@ export async function openEngines(kubeconfig: string): Promise<Engines> {
   const store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: kubeconfig }) })
   const authority = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-apiserver' })
   const ca = decodeSecret(authority?.data ?? {}, 'ca.crt')
+  const adminCertificate = createAdminCertificate({ ca: () => readCa(store), user: ADMIN_USER, now: () => new Date() })
 
   async function tenantsOn(server: DatabaseServer): Promise<readonly (readonly [string, TenantState])[]> {
     const { host = '', port = 0 } = server.status ?? {}
-    await using admin = postgresqlAdmin({ host, port, ca, ...(await adminCredentials(store, server)) })
+    await using admin = postgresqlAdmin({
+      host,
+      port,
+      ca,
+      client: await adminCertificate(),
+      ...(await adminCredentials(store, server)),
+    })
     return [...(await admin.catalog()).tenants]
   }
 
@@ -54,6 +64,15 @@ export async function openEngines(kubeconfig: string): Promise<Engines> {
     },
     [Symbol.asyncDispose]: () => store.close(),
   }
+}
+
+/** CA of the installation, which signs the administrator's certificate: a server rejects the password alone. */
+async function readCa(store: KubernetesStore): Promise<KeyPair> {
+  const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: CA_SECRET })
+  const { certificate, key } = Object.fromEntries(
+    ['certificate', 'key'].map((name) => [name, decodeSecret(secret?.data ?? {}, name) ?? '']),
+  )
+  return { certificate: certificate ?? '', key: key ?? '' }
 }
 
 const count = (names: readonly string[], name: string): number => names.filter((other) => other === name).length
