@@ -81,7 +81,7 @@ test('visitors of the other edge get 502 and then 503 after a kill of an edge, u
   await vi.waitFor(() => expect(bench.held()).toBe(2 * held), WITHIN)
   process.kill(await edges.process(lost), 'SIGKILL')
   // The outcome of requests in flight is unknown. Later requests get 503 at once.
-  expect(await ofOther).toEqual(['502 upstream_reset: the client was disconnected before its target had answered'])
+  expect(await ofOther).toEqual(['502 upstream_reset: the client was disconnected before its target sent a response'])
   expect(await visit(['/offline'], otherAt)).toEqual(['503 tunnel_offline: no client is connected to this tunnel'])
   expect((await ofLost).map(({ status }) => status)).toEqual(Array(held).fill('rejected'))
 
