@@ -16,9 +16,12 @@ function stage() {
   let others: unknown[] = []
   let live: unknown
   let revision = 0
+  let isForbidden = false
   const client = {
     request: (request: Request) => {
       requests.push(request)
+      if (request.method === 'PATCH' && isForbidden && others.length > 0)
+        return Promise.resolve({ status: 422, body: { kind: 'Status' } })
       if (request.method === 'PUT') others = []
       revision += 1
       const metadata = {
@@ -37,6 +40,7 @@ function stage() {
   return {
     applier: createApplier(client),
     live: { get: () => live, remember: (object: unknown) => void (live = object) } as unknown as Live<typeof StatefulSet>,
+    forbid: () => (isForbidden = true),
     sent: () => requests.splice(0).map(({ method }) => method),
     edit: (spec: object) => {
       const was = live as { spec: object }
@@ -68,6 +72,14 @@ test('fields added by other writers are removed by a replacement', async () => {
   meddle()
   await applier.apply({ kind: StatefulSet, live }, manifest)
   expect(sent()).toEqual(['PATCH', 'PUT'])
+})
+
+test('fields of other writers that an admission policy forbids are removed by a replacement', async () => {
+  const { applier, live, sent, meddle, forbid } = stage()
+  meddle()
+  forbid()
+  await applier.apply({ kind: StatefulSet, live }, manifest)
+  expect(sent()).toEqual(['PATCH', 'GET', 'PUT'])
 })
 
 test('a deleted object is forgotten', async () => {

@@ -56,10 +56,17 @@ export function createApplier(client: KubernetesClient): Applier {
     const query = { fieldManager: FIELD_MANAGER, force: 'true', fieldValidation: 'Strict' }
     const contentType = 'application/apply-patch+yaml'
     const applied = await client.request({ method: 'PATCH', path, query, contentType, body: manifest, idempotent: true })
-    if (applied.status >= 300) throw storeErrorOf(applied, { kind, ...key })
-    const { metadata } = Answer.parse(applied.body)
+    // An admission policy rejects the apply when a field that others added is forbidden for the operator, such as `hostNetwork`.
+    const isRejected = applied.status === 403 || applied.status === 422
+    const isOursAlone = OURS_ALONE.has(kind.kind)
+    const found = isRejected && isOursAlone ? await client.request({ method: 'GET', path }) : applied
+    if (found.status >= 300) throw storeErrorOf(applied, { kind, ...key })
+    const { metadata } = Answer.parse(found.body)
     // Apply restores our fields, and keeps fields that others added, such as one more container.
-    if (!OURS_ALONE.has(kind.kind) || !foreignSpec(metadata.managedFields, FIELD_MANAGER)) return applied.body
+    if (!isOursAlone || !foreignSpec(metadata.managedFields, FIELD_MANAGER)) {
+      if (isRejected) throw storeErrorOf(applied, { kind, ...key })
+      return applied.body
+    }
     const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion: metadata.resourceVersion } }
     const replaced = await client.request({ method: 'PUT', path, query: { ...query, force: undefined }, body })
     if (replaced.status >= 300) throw storeErrorOf(replaced, { kind, ...key })
