@@ -2,11 +2,11 @@ import type { RequestRecord } from '../../journal/port.ts'
 import type { Route } from '../route.ts'
 import type { ProxyContext } from './context.ts'
 import { Buffer } from 'node:buffer'
-import { randomUUIDv7 } from 'node:crypto'
 import { METHOD_MAX, type Rejection } from '../../shared/tunnel-decisions.ts'
 import type { Accepted, Visitor } from './visitor.ts'
 import { responseFor } from './errors.ts'
 import { ABSOLUTE, hostOf, pathOf } from './head/request-head.ts'
+import { requestId } from './request-ids.ts'
 
 /** Journal record of a request that the edge itself answered. */
 export type Refused = Omit<RequestRecord, 'tunnel' | 'origin' | 'durationMs'> & {
@@ -55,7 +55,7 @@ export function rejectMalformed(
   visitor: Visitor,
   { rejection, glimpse, accepted, protocol }: Malformed,
 ): void {
-  const id = randomUUIDv7()
+  const id = requestId()
   const answer = responseFor(rejection, { id, head: undefined, location: '', challenge: undefined })
   visitor.answer(answer)
   const { hostname = '', method = '', path = '' } = glimpse ?? {}

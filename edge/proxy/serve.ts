@@ -1,6 +1,5 @@
 import { type Arrival, Exchange } from './exchange.ts'
 import { Buffer } from 'node:buffer'
-import { randomUUIDv7 } from 'node:crypto'
 import {
   CHALLENGE_PATH,
   firstRejection,
@@ -12,6 +11,7 @@ import type { Route } from '../route.ts'
 import type { ProxyContext } from './context.ts'
 import { responseFor } from './errors.ts'
 import { recordRejected, routeOf } from './refusals.ts'
+import { requestId } from './request-ids.ts'
 import type { Visitor } from './visitor.ts'
 import { isIP } from 'node:net'
 import { type AddressList, plainAddress } from '../../crds/formats/address-list.ts'
@@ -24,7 +24,7 @@ import { type Fields, valueOf } from './head/fields.ts'
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
   const { routes, trusted } = context
   const { head, peer, scheme } = arrival
-  const id = randomUUIDv7()
+  const id = requestId()
   const { hostname: host, path } = head
   const route = routeOf(host, routes)
   const isTrusted = trusted?.allows(peer) ?? false

@@ -16,6 +16,29 @@ function visitor() {
   return { stream, taken, read: () => waiting.splice(0).forEach((done) => done()) }
 }
 
+test('responses that begin in one turn are sent together at its end, each before its continuation', async () => {
+  const visitors = [visitor(), visitor(), visitor()]
+  const seen = () => visitors.map(({ taken }) => Buffer.concat(taken).toString())
+  const [first, second, third] = visitors.map(({ stream }) => new Writes(stream, () => undefined))
+  expect([first?.begin(Buffer.from('a')), second?.begin(Buffer.from('b')), third?.begin(Buffer.from('c'))]).toEqual([
+    true,
+    true,
+    true,
+  ])
+  expect(seen()).toEqual(['', '', ''])
+  second?.write(Buffer.from('-'))
+  third?.send()
+  expect(seen()).toEqual(['', 'b', 'c'])
+  await Promise.resolve()
+  visitors[1]?.read()
+  expect(seen()).toEqual(['a', 'b-', 'c'])
+  // A visitor that has not read the former response gets the next one in its turn.
+  first?.begin(Buffer.from('d'))
+  visitors[0]?.read()
+  await Promise.resolve()
+  expect(seen()).toEqual(['ad', 'b-', 'c'])
+})
+
 test('a visitor that does not read gets a bounded number of writes, however small they are', async () => {
   const { stream, taken, read } = visitor()
   let drained = 0

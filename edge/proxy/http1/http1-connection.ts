@@ -98,7 +98,7 @@ export class Http1Connection implements Visitor, Watched {
   drain(): void {
     this.#close = true
     // A request that waits for the visitor to read is still answered, as the last one.
-    if (this.#phase === 'idle' && !this.#waiting) this.#socket.end()
+    if (this.#phase === 'idle' && !this.#waiting) this.#out.end()
   }
 
   destroy(): void {
@@ -111,14 +111,14 @@ export class Http1Connection implements Visitor, Watched {
 
   answer(answer: Answer): void {
     this.#close = !this.#survivesAnswer
-    this.#socket.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.date(), this.#close))
+    this.#out.write(answerBytes(answer, this.#request?.method ?? 'GET', this.#context.date(), this.#close))
     this.#next()
   }
 
   interim(reply: Reply): void {
     if (this.#request?.minor !== 1) return
     const { date } = this.#context
-    this.#socket.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
+    this.#out.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
@@ -126,7 +126,7 @@ export class Http1Connection implements Visitor, Watched {
     this.#close = after === 'close'
     this.#half.moved()
     const { date } = this.#context
-    return this.#writes.write(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
+    return this.#writes.begin(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
@@ -151,12 +151,12 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   endBytes(): void {
-    this.#socket.end()
+    this.#out.end()
   }
 
   cut(): void {
     // A visitor would request the missing part of a cut response again.
-    const socket = this.#socket
+    const socket = this.#out
     if (this.#phase === 'raw') socket.end(() => socket.destroy())
     else this.#reset()
   }
@@ -234,7 +234,7 @@ export class Http1Connection implements Visitor, Watched {
 
   /** Starts the deadline for the rest of a head. */
   #awaitHead(): void {
-    if (this.#half.isEnded) this.#socket.end()
+    if (this.#half.isEnded) this.#out.end()
     if (this.#phase === 'head') return
     this.#phase = 'head'
     this.#deadline = this.#context.now() + this.#context.limits.headMs
@@ -287,7 +287,7 @@ export class Http1Connection implements Visitor, Watched {
   }
 
   #badBody(rejection: Rejection): void {
-    if (this.#exchange?.stop(rejection) !== true) this.#socket.destroy()
+    if (this.#exchange?.stop(rejection) !== true) this.#out.destroy()
   }
 
   /** Responds to a malformed request and closes: the start of the next request is unknown. */
@@ -310,12 +310,12 @@ export class Http1Connection implements Visitor, Watched {
 
   #next(): void {
     this.#exchange = undefined
-    if (this.#isLastRequest && this.#socket.writableLength === 0) return void this.#socket.destroy()
+    if (this.#isLastRequest && this.#out.writableLength === 0) return void this.#socket.destroy()
     if (this.#close || (this.#half.isEnded && !this.#waiting)) {
       const { now, limits } = this.#context
       this.#phase = 'linger'
       this.#waiting = undefined
-      this.#lingering = new Lingering({ socket: this.#socket, now, limits })
+      this.#lingering = new Lingering({ socket: this.#out, now, limits })
       return
     }
     this.#phase = 'idle'
@@ -332,6 +332,12 @@ export class Http1Connection implements Visitor, Watched {
     return announced && !this.#waiting && this.#accepted.scheme === 'http'
   }
 
+  /** The socket, for operations after the beginning of a response. */
+  get #out(): Socket {
+    this.#writes.send()
+    return this.#socket
+  }
+
   #drained(): void {
     if (this.#exchange) this.#exchange.visitorDrained()
     else if (this.#isReady) this.#advance()
@@ -340,8 +346,8 @@ export class Http1Connection implements Visitor, Watched {
   #ended(): void {
     this.#half.end()
     if (this.#phase === 'raw') this.#exchange?.endBytes()
-    else if (this.#phase === 'busy' && this.#body?.done === false) this.#socket.destroy()
-    else if (this.#isReady && !this.#waiting) this.#socket.end()
+    else if (this.#phase === 'busy' && this.#body?.done === false) this.#out.destroy()
+    else if (this.#isReady && !this.#waiting) this.#out.end()
   }
 
   #tickBusy(now: number): void {

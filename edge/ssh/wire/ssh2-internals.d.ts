@@ -69,9 +69,15 @@ declare module 'ssh2/lib/protocol/Protocol.js' {
     _decipher: {
       /** Tag of an AEAD cipher, reused for each packet. */
       _tag?: Buffer
+      /** Native part, which decrypts in place. Throws at a wrong tag. */
+      readonly _instance?: { decrypt(packet: Buffer, length: number, tag: Buffer): void }
+      /** Bytes of a packet's length field that have arrived: 0 between packets. */
+      readonly _lenBytes: number
       /** Sequence number of the packet after the one that is being handled. */
       inSeqno: number
       _onPayload: OnPayload
+      /** Returns the offset that it reached, if not the end. */
+      decrypt(data: Buffer, from: number, end: number): number | undefined
     }
     /** Message handler of deciphers once keys are established; another one is in use during an exchange. */
     _onPayload: OnPayload

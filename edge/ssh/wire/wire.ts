@@ -6,6 +6,7 @@ import { HANDLERS, OwnedProtocol, answerUnknown, refuseEmpty } from './handlers.
 import { takeHybrid } from './hybrid-kex.ts'
 import type { Reason, WireEvents } from './messages.ts'
 import { refineHandshake, send } from './packets.ts'
+import { readWholePackets } from './whole-packets.ts'
 
 const DISCONNECT = 1
 const BANNER = 53
@@ -52,7 +53,10 @@ export class Wire {
       },
       onError: () => events.broken(),
       onHeader: () => refuseEmpty(this.#protocol),
-      onHandshakeComplete: () => events.keysExchanged(++this.#exchanges === 1),
+      onHandshakeComplete: () => {
+        readWholePackets(this.#protocol)
+        events.keysExchanged(++this.#exchanges === 1)
+      },
       messageHandlers: HANDLERS,
     })
     this.#protocol.owner = this
