@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { codeOf, fieldsOf } from '../support/api/answers.ts'
+import { type Call, codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
+
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** Entries of the audit log: callers, actions and resources by their names in the API, and no secrets. */
@@ -12,11 +13,14 @@ beforeAll(async () => {
 })
 afterAll(() => deployment[Symbol.asyncDispose]())
 
-/** Waits until a query finds the expected number of entries. Returns them newest first. */
-async function entriesOf(query: string, count: number) {
+/** Returns the entries of the namespace that a query finds, newest first. */
+const entriesOf = (query: string, count: number) => entriesAt(acme.as('viewer'), `${acme.path}/audit?${query}`, count)
+
+/** Waits until a list has the expected number of entries: in a cluster they are in the journal some time after the write. */
+async function entriesAt(caller: Call, path: string, count: number) {
   return vi.waitFor(
     async () => {
-      const { body } = await expectSuccess(acme.as('viewer')('GET', `${acme.path}/audit?${query}`))
+      const { body } = await expectSuccess(caller('GET', path))
       expect(body.data.entries).toHaveLength(count)
       return { text: JSON.stringify(body), entries: body.data.entries }
     },
@@ -174,12 +178,11 @@ test('the audit log records creation and deletion of an organization and its nam
     await post('/v1/organizations', { slug, name: 'Zeta' })
     await post(`/v1/organizations/${slug}/namespaces`, { slug: 'dev', name: 'Development' })
   }
-  const ofNamespace = (await expectSuccess(admin('GET', `/v1/organizations/${slug}/namespaces/dev/audit?kind=TenantNamespace`)))
-    .body.data
+  const ofNamespace = await entriesAt(admin, `/v1/organizations/${slug}/namespaces/dev/audit?kind=TenantNamespace`, 1)
   expect(ofNamespace.entries).toMatchObject([{ action: 'create', resource: { kind: 'TenantNamespace', name: `${slug}/dev` } }])
   await expectSuccess(admin('DELETE', `/v1/organizations/${slug}/namespaces/dev`))
   await expectSuccess(admin('DELETE', `/v1/organizations/${slug}`))
-  const { entries } = (await expectSuccess(admin('GET', `/v1/organizations/${slug}/audit`))).body.data
+  const { entries } = await entriesAt(admin, `/v1/organizations/${slug}/audit`, 4)
   expect(entries.map(({ action, resource }) => `${action} ${resource.kind} ${resource.name}`)).toEqual([
     `delete Organization ${slug}`,
     `delete TenantNamespace ${slug}/dev`,
