@@ -7,7 +7,7 @@ import { createSettingsParser, flagOf, setting, type SettingsOf, withDefault } f
 import { AUDIT_SERVICE } from './installation/audit-webhook.ts'
 import type { OperatorSettings } from './operator.ts'
 import { EdgePods } from './endpoint/kubernetes/settings.ts'
-import { POD_SETTINGS, type PodSettings } from './server/kubernetes/settings.ts'
+import { POD_SETTINGS, type PodSettings } from './server/kubernetes/desired-server.ts'
 
 const MIB = 1_048_576
 const EVERY = { sessionsMs: 5_000, sweepMs: 60_000 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import type { ValueDigest } from '../shared/audit-secrets.ts'
+import type { ValueDigest } from '../journal/audit-entry.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { watchEventLoop } from '../process/process-metrics.ts'
 import type { Running } from '../process/run.ts'

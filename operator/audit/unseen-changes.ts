@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client'
-import type { ValueDigest } from '../../shared/audit-secrets.ts'
+import type { ValueDigest } from '../../journal/audit-entry.ts'
 import type { Namespace } from '../../crds/core.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { labels } from '../../crds/names.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { auditPath, createValueDigest, type ValueDigest } from '../../shared/audit-secrets.ts'
+import { auditPath, createValueDigest, type ValueDigest } from '../../journal/audit-entry.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { createCertificates } from '../certificates/renewing-certificate.ts'

@@ -3,7 +3,7 @@ import { Lease } from '../../crds/core.ts'
 import { StoreError } from '../../store/errors.ts'
 import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
 import type { Preconditions, Store } from '../../store/port.ts'
-import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock, settle, type VirtualClock } from '../../test/support/clocks.ts'
 import { createFencedStore } from './fenced-client.ts'
 import { createLeaderElection } from './leader.ts'
 

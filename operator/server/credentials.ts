@@ -6,7 +6,7 @@ import { isStoreError } from '../../store/errors.ts'
 import { keyOf } from '../../store/key-string.ts'
 import type { Store } from '../../store/port.ts'
 import { decodeSecret, encodeSecret, randomPassword } from '../secret-data.ts'
-import { selectorOf } from './kubernetes/names.ts'
+import { selectorOf } from './kubernetes/manifests.ts'
 import type { AdminCredentials } from './runtime.ts'
 
 /** Name of the admin on every server; each server has its own password. */

@@ -9,7 +9,7 @@ import { createCa, issueCertificate } from '../../operator/certificates/local-ca
 import { tlsTo } from '../../operator/engines/postgresql/connection.ts'
 import { adminCredentials } from '../../operator/server/credentials.ts'
 import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../operator/kubernetes/kinds.ts'
-import { selectorOf } from '../../operator/server/kubernetes/names.ts'
+import { selectorOf } from '../../operator/server/kubernetes/manifests.ts'
 import { keyOf } from '../../store/key-string.ts'
 import { objectPath } from '../../store/kubernetes/paths.ts'
 import { openServerBench, type ServerBench } from './servers/bench.ts'

@@ -6,7 +6,7 @@ import { isPair, issueCertificate, type IssueRequest, type KeyPair, stillGood } 
 import type { Plain } from '../../kubernetes/plain.ts'
 import { decodeSecret, encodeSecret } from '../../secret-data.ts'
 import type { DesiredServer } from './desired-server.ts'
-import { childMetadata, childNames } from './names.ts'
+import { childMetadata, childNames } from './manifests.ts'
 
 /** Returns the stored certificate while it may stay in use, otherwise a new one. */
 export async function currentCertificate(stored: KeyPair | undefined, desired: IssueRequest): Promise<KeyPair> {

@@ -11,7 +11,7 @@ import { createAdminCertificate } from '../../../operator/certificates/admin-cer
 import { tlsTo } from '../../../operator/engines/postgresql/connection.ts'
 import { ADMIN_USER, adminCredentials } from '../../../operator/server/credentials.ts'
 import { createKubernetesRuntime, type KubernetesRuntime } from '../../../operator/server/kubernetes/kubernetes-runtime.ts'
-import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
+import { POD_SETTINGS } from '../../../operator/server/kubernetes/desired-server.ts'
 import type { ServerState } from '../../../operator/server/runtime.ts'
 import { isStoreError } from '../../../store/errors.ts'
 import { keyOf } from '../../../store/key-string.ts'

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { isFree } from '../../../operator/server/process/port.ts'
+import { isFree } from '../../../operator/server/process/address.ts'
 
 /** Returns a free loopback port below Linux's ephemeral range, so that no other process gets it while its server is down. */
 export async function reservedPort(): Promise<number> {

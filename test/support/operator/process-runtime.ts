@@ -1,25 +1,19 @@
-import 'reflect-metadata'
 import { KeyObject, randomUUID, type webcrypto } from 'node:crypto'
 import { mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  BasicConstraintsExtension,
-  type JsonGeneralName,
-  SubjectAlternativeNameExtension,
-  X509CertificateGenerator,
-} from '@peculiar/x509'
+import 'reflect-metadata'
+import { BasicConstraintsExtension, type JsonGeneralName, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509'
 import { pino } from 'pino'
 import pg from 'pg'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Motor } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../../../operator/server/runtime.ts'
 import { chooseConfinement, type ConfinementDeps } from '../../../operator/server/process/confinement/confinement.ts'
-import type { ServerPaths } from '../../../operator/server/process/files/paths.ts'
+import { type ServerPaths, readRecord, type Record as ServerRecord } from '../../../operator/server/process/files/paths.ts'
 import type { ProcessId } from '../../../operator/server/process/spawn/proc.ts'
 import { createProcessRuntime, type ProcessRuntimeDeps } from '../../../operator/server/process/process-runtime.ts'
 import type { EngineCertificate } from '../../../operator/server/process/programs/program.ts'
-import { readRecord, type Record as ServerRecord } from '../../../operator/server/process/files/record.ts'
 import { shareBlanks } from './shared-blanks.ts'
 
 /** For tests: real servers in a scratch directory. */

@@ -1,8 +1,7 @@
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Node, Pod, Service } from '../../../operator/kubernetes/kinds.ts'
 import { postgresqlPod } from '../../../operator/server/kubernetes/postgresql.ts'
-import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
-import type { DesiredServer } from '../../../operator/server/kubernetes/desired-server.ts'
+import { POD_SETTINGS, type DesiredServer } from '../../../operator/server/kubernetes/desired-server.ts'
 
 const metadata = { uid: 'uid', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
 

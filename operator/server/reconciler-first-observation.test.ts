@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { notReady, ready, withCondition } from '../../store/conditions.ts'
-import { createFirstObservation } from './first-observation.ts'
+import { createFirstObservation } from './reconciler.ts'
 import type { ServerState } from './runtime.ts'
 
 const UP = ready('Running', 'the server reports version 15.4')

@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { serverPaths } from './paths.ts'
-import { readRecord, readRecords, type Record, writeRecord } from './record.ts'
+import { serverPaths, readRecord, readRecords, type Record, writeRecord } from './paths.ts'
 
 const record: Record = {
   package: 'postgresql-15',

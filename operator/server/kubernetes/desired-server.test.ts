@@ -3,9 +3,7 @@ import type { Plan } from '../../../crds/plan.ts'
 import { region as regionWith } from '../../../test/builders/region.ts'
 import { server, service } from '../../../test/support/operator/server-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
-import { type Existing, type PlacementFacts, placementOf } from './placement.ts'
-import type { DesiredServer } from './desired-server.ts'
-import { POD_SETTINGS } from './settings.ts'
+import { type Existing, type PlacementFacts, placementOf, type DesiredServer, POD_SETTINGS } from './desired-server.ts'
 
 const nothing: Existing = { statefulSet: undefined, service: undefined }
 const plan = { spec: { cpu: 2, memoryMiB: 4096, storageGiB: 50 } } as Plan

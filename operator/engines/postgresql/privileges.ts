@@ -1,18 +1,32 @@
+import { type Connection, type Session, quoteName } from './connection.ts'
+import { assertNoneTrusted } from './extensions.ts'
 import type { Origin } from '../engine.ts'
-import type { Session } from './connection.ts'
-import { quoteName } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
+
+/**
+ * Revokes the default privileges of PUBLIC in the databases of a new PostgreSQL cluster (docs/isolation.md). Tenants' databases have none.
+ * In 14 every role may create objects in schema `public`, and objects in template1 are copied into each database that names no template.
+ * @throws MooringError `server_unsafe`
+ */
+export async function harden(connection: Connection): Promise<void> {
+  await assertNoneTrusted(connection)
+  await connection.query('REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC')
+  for (const database of ['postgres', 'template1']) {
+    await connection.inside(database, (session) => session.query(`REVOKE ALL ON SCHEMA public FROM PUBLIC; ${REVOKE_UNBOUNDED}`))
+  }
+}
 
 /**
  * Statements that revoke pg_export_snapshot from PUBLIC. Each call writes a file that no limit counts and that stays until the transaction
  * ends. pg_dump needs it only for --jobs. The privilege is recorded as an initial one, because pg_dump would otherwise dump the REVOKE.
  */
-export const REVOKE_UNBOUNDED = `
+const REVOKE_UNBOUNDED = `
   REVOKE EXECUTE ON FUNCTION pg_catalog.pg_export_snapshot() FROM PUBLIC;
   DELETE FROM pg_catalog.pg_init_privs WHERE classoid = 'pg_catalog.pg_proc'::regclass AND objoid = 'pg_catalog.pg_export_snapshot()'::regprocedure;
   INSERT INTO pg_catalog.pg_init_privs (objoid, classoid, objsubid, privtype, initprivs)
   SELECT oid, 'pg_catalog.pg_proc'::regclass, 0, 'i', proacl FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.pg_export_snapshot()'::regprocedure`
 
+/** Number of attempts to remove the last grants to a former owner. */
 const ATTEMPTS = 5
 
 interface Adoption {

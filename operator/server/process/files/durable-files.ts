@@ -1,4 +1,4 @@
-import { open, rename } from 'node:fs/promises'
+import { open, rename, type FileHandle, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { EngineUser } from '../spawn/engine-user.ts'
 
@@ -26,4 +26,26 @@ export async function writeDurably(path: string, content: string, { mode, owner 
 export async function syncDirectory(path: string): Promise<void> {
   await using directory = await open(path, 'r')
   await directory.sync()
+}
+
+interface Content {
+  readonly text: string
+  /** User that may open the file again through an inherited descriptor. */
+  readonly user: EngineUser
+}
+
+/** Creates a file without a name: only processes that inherit it can read it, and it is deleted with them. `path` is free again at once. */
+export async function namelessFile(path: string, { text, user }: Content): Promise<FileHandle> {
+  await rm(path, { force: true })
+  const file = await open(path, 'wx+', 0o600)
+  try {
+    await rm(path)
+    await file.chown(user.uid, user.gid)
+    // Written at a position: a process that gets the file as standard input shares our file offset.
+    await file.write(text, 0)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { desired } from '../../../test/support/operator/server-objects.ts'
-import { podsServiceOf, serviceOf } from './service.ts'
+import { podsServiceOf, serviceOf } from './manifests.ts'
 
 test.each([
   { exposure: 'ClusterIP', policy: undefined },

@@ -9,7 +9,7 @@ import type { EngineAdmin } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import type { Admins } from './admins.ts'
-import { createPoolReconciler } from './pool.ts'
+import { createPoolReconciler } from './reconciler.ts'
 
 const up = databaseServer()
 const down = databaseServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
