@@ -1,6 +1,6 @@
-import type { Accepted, Visitor } from './visitor.ts'
-import type { RequestHead } from './head/request-head.ts'
 import { Buffer } from 'node:buffer'
+import type { Accepted, Visitor } from './visitor.ts'
+import type { RequestHead, Visit } from './head/request-head.ts'
 import {
   ACCESS_CHECKS,
   firstRejection,
@@ -11,15 +11,19 @@ import {
   UPSTREAM_REJECTIONS,
 } from '../../shared/tunnel-decisions.ts'
 import type { Route } from '../route.ts'
-import type { Session } from '../session.ts'
+import type { Session } from '../sessions.ts'
 import type { ProxyContext } from './context.ts'
-import { responseFor } from './errors.ts'
-import { forwardedRequest } from './head/forward-request.ts'
-import type { Visit } from './head/request-head.ts'
-import type { UpstreamConnection, UpstreamEnd, UpstreamUser } from './upstream/upstream-connection.ts'
-import { lend, isReplayable, leavesReusableConnection } from './upstream/pool.ts'
+import { responseFor, BAD_BODY } from './errors.ts'
+import { forwardedRequest } from './head/forward-heads.ts'
+import {
+  type UpstreamConnection,
+  type UpstreamEnd,
+  type UpstreamUser,
+  lend,
+  isReplayable,
+  leavesReusableConnection,
+} from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
-import { BAD_BODY } from './head/rejections.ts'
 import { keptTrailers } from './head/trailers.ts'
 
 /** Request whose head has arrived. */

@@ -2,20 +2,9 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import {
-  block,
-  continuation,
-  data,
-  FRAME,
-  type Frame,
-  headers,
-  http2Visitor,
-  openHeaders,
-  reset,
-} from '../../support/edge/http2-frames.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { block, continuation, data, FRAME, type Frame, headers, http2Visitor, openHeaders, reset } from '../../support/edge/http2.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 const soon = { timeout: 15_000, interval: 20 }

@@ -3,11 +3,11 @@ import { Duplex } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { HeadReader } from '../../../edge/proxy/http1/head-reader.ts'
-import { BAD_LINE } from '../../../edge/proxy/head/rejections.ts'
+import { BAD_LINE } from '../../../edge/proxy/errors.ts'
 import { ABSOLUTE, isRejection, readRequestHead, type RequestHead } from '../../../edge/proxy/head/request-head.ts'
 import { requestBody } from '../../../edge/proxy/upstream/body.ts'
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
-import { createMutator, type Mutator } from '../../support/edge/mutator.ts'
+import { createMutator, type Mutator } from '../../support/edge/attack-tools.ts'
 import { smugglingCorpus } from '../../support/edge/smuggling-corpus.ts'
 
 /** Runs the edge's HTTP/1.x parser and Node's, llhttp, on the same bytes. Both must agree on the requests that the edge accepts. */

@@ -5,7 +5,7 @@ import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
-import { openChannel } from '../../support/edge/channel-recorder.ts'
+import { openChannel } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
 const edge = await startSshEdge({ channels: 20 })

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
-import { returnMemoryAfterLoad } from '../../../edge/garbage-collection.ts'
+import { returnMemoryAfterLoad } from '../../../edge/memory.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
@@ -15,7 +15,7 @@ import { createSshServer } from '../../../edge/ssh/server.ts'
 import type { ConnectionRecord, RequestRecord } from '../../../journal/port.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'
 import { routesInMemory } from './ssh-edge.ts'
-import { selfSignedPem } from './self-signed.ts'
+import { selfSignedPem } from './proxy-fixture.ts'
 
 /** Options of the process, as JSON in its last argument. */
 export interface WholeEdgeOptions {

@@ -1,12 +1,70 @@
-import type { After, ForwardedResponse, Reply, ResponseHead } from './response-head.ts'
 import { Buffer } from 'node:buffer'
-import { madeGarbage } from '../../garbage-collection.ts'
-import { ownBytes } from '../../buffers.ts'
+import type { ForwardedRequest, Visit, RequestHead } from './request-head.ts'
+import { madeGarbage, ownBytes } from '../../memory.ts'
+import { valueOf, STRIDE } from './fields.ts'
+import { hopByHopFields, keptLines, type Modifications, isKept, type ForwardingRules, isCookie } from './forward-fields.ts'
+import type { After, ForwardedResponse, Reply, ResponseHead } from './response-head.ts'
 import { httpDate } from '../errors.ts'
-import { STRIDE } from './fields.ts'
-import { hopByHopFields, isKept, keptLines, type ForwardingRules } from './forward-fields.ts'
-import { isCookie } from './modifications.ts'
 import { DATE, DROP, SET_COOKIE } from './names.ts'
+
+/**
+ * Returns the request for the backend (docs/edge.md, "Headers"): the original Host, without hop-by-hop fields, with framing and visitor
+ * fields of the edge, and the part of the body that has arrived.
+ */
+export function forwardedRequest(
+  head: RequestHead,
+  visit: Visit,
+  modifications: Modifications,
+  first: Buffer | undefined,
+): Buffer {
+  const known = head.forwarded
+  const isKnown = known?.modifications === modifications && isAlike(known.visit, visit)
+  const forwarded = isKnown ? known : (head.forwarded = composeRequest(head, visit, modifications))
+  const { before, after } = forwarded
+  const bodyAt = before.length + visit.id.length + after.length
+  const message = Buffer.allocUnsafe(bodyAt + (first?.length ?? 0))
+  madeGarbage(message.length)
+  if (isKnown) {
+    message.set((forwarded.bytes ??= ownBytes(`${before}${visit.id}${after}`)))
+    message.write(visit.id, before.length, 'latin1')
+  } else message.write(`${before}${visit.id}${after}`, 0, 'latin1')
+  if (first) message.set(first, bodyAt)
+  return message
+}
+
+/** Whether two visits yield the same head but for ids of the same length. */
+const isAlike = (one: Visit, other: Visit): boolean =>
+  one.peer === other.peer &&
+  one.scheme === other.scheme &&
+  one.port === other.port &&
+  one.trusted === other.trusted &&
+  one.id.length === other.id.length
+
+function composeRequest(head: RequestHead, visit: Visit, modifications: Modifications): ForwardedRequest {
+  const { framing, method, target, fieldsAt, lineKept, upgrade } = head
+  const rules = { hops: hopByHopFields(framing.connection), modifications, trusted: visit.trusted }
+  const before = lineKept ? keptLines(head, 0, rules) : `${method} ${target} HTTP/1.1\r\n${keptLines(head, fieldsAt, rules)}`
+  let after = '\r\n'
+  if (framing.chunked) after += 'Transfer-Encoding: chunked\r\n'
+  else if (framing.length !== undefined) after += `Content-Length: ${framing.length}\r\n`
+  if (framing.expect !== undefined && head.minor === 1) after += 'Expect: 100-continue\r\n'
+  if (upgrade !== undefined) after += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
+  return {
+    before: `${before}${visitorLines(head, visit)}X-Request-Id: `,
+    after: `${after}${modifications.lines}\r\n`,
+    bytes: undefined,
+    modifications,
+    visit,
+  }
+}
+
+function visitorLines(head: RequestHead, { scheme, peer, port, trusted }: Visit): string {
+  const before = trusted ? valueOf(head, 'x-forwarded-for') : undefined
+  const chain = before === undefined ? peer : `${before}, ${peer}`
+  const host = (trusted ? valueOf(head, 'x-forwarded-host') : undefined) ?? head.host
+  const at = (trusted ? valueOf(head, 'x-forwarded-port') : undefined) ?? port
+  return `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${scheme}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Port: ${at}\r\n`
+}
 
 const AFTER: Readonly<Record<After, string>> = {
   keep: '',
@@ -26,12 +84,12 @@ export function responseMessage(
 ): Buffer {
   const known = reply.head.forwarded
   const isKnown = known?.after === after && known.chunked === chunked && isSameReply(known.reply, reply)
-  const forwarded = isKnown ? known : (reply.head.forwarded = compose(reply, after, chunked))
-  if (!forwarded.isWhole) return message(`${forwarded.text}Date: ${httpDate(date())}\r\n\r\n`, first)
-  return message(isKnown ? (forwarded.bytes ??= ownBytes(forwarded.text)) : forwarded.text, first)
+  const forwarded = isKnown ? known : (reply.head.forwarded = composeResponse(reply, after, chunked))
+  if (!forwarded.isWhole) return withBody(`${forwarded.text}Date: ${httpDate(date())}\r\n\r\n`, first)
+  return withBody(isKnown ? (forwarded.bytes ??= ownBytes(forwarded.text)) : forwarded.text, first)
 }
 
-function message(head: Buffer | string, first: Buffer | undefined): Buffer {
+function withBody(head: Buffer | string, first: Buffer | undefined): Buffer {
   if (first === undefined && typeof head !== 'string') return head
   const bytes = Buffer.allocUnsafe(head.length + (first?.length ?? 0))
   madeGarbage(bytes.length)
@@ -44,7 +102,7 @@ function message(head: Buffer | string, first: Buffer | undefined): Buffer {
 const isSameReply = (one: Reply, other: Reply): boolean =>
   one.kind === other.kind && one.host === other.host && one.modifications === other.modifications
 
-function compose(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
+function composeResponse(reply: Reply, after: After, chunked: boolean): ForwardedResponse {
   const { head, modifications } = reply
   const { text, fieldsAt, minor } = head
   const fields = hasField(head, SET_COOKIE) ? keptWithCookies(reply) : keptLines(head, fieldsAt, rulesOf(reply))

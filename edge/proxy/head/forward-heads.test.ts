@@ -1,13 +1,9 @@
 import { expect, test } from 'vitest'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
-import { forwardedRequest } from './forward-request.ts'
-import type { Visit } from './request-head.ts'
-import { addedFields, responseMessage } from './forward-response.ts'
-import type { After } from './response-head.ts'
-import type { Reply } from './response-head.ts'
-import { createModifications, type Modifications } from './modifications.ts'
-import { isRejection, readRequestHead, type RequestHead } from './request-head.ts'
-import { readResponseHead } from './response-head.ts'
+import { addedFields, forwardedRequest, responseMessage, scopedCookie } from './forward-heads.ts'
+import { type Visit, isRejection, readRequestHead, type RequestHead } from './request-head.ts'
+import { type After, type Reply, readResponseHead } from './response-head.ts'
+import { createModifications, type Modifications } from './forward-fields.ts'
 
 const NONE: Modifications = { removed: undefined, added: [], lines: '', cookies: [] }
 const SOME: Modifications = { removed: undefined, added: [{ name: 'A', value: 'b' }], lines: 'A: b\r\n', cookies: [] }
@@ -114,3 +110,29 @@ test('cookies of a tunnel’s settings are scoped to its host', () => {
   expect(passedOn(given).match(/^Set-Cookie: .*\r$/gm)).toEqual(['Set-Cookie: sid=evil; Path=/\r'])
   expect(addedFields(given)).toEqual([['Set-Cookie', 'sid=evil; Path=/']])
 })
+
+test.each([
+  ['a=1', 'a=1'],
+  ['a=1; Path=/; Domain=t.test; Secure', 'a=1; Path=/; Secure'],
+  ['a=1; domain = .T.test', 'a=1'],
+  ['a=1;Domain=other.t.test', 'a=1'],
+  ['a=1; Domain=me.t.test', 'a=1; Domain=me.t.test'],
+  ['a=1; Domain=.ME.t.test; Path=/', 'a=1; Domain=.ME.t.test; Path=/'],
+  ['a=1; Domain=x.me.t.test', 'a=1; Domain=x.me.t.test'],
+  ['a=1; Domain=evilme.t.test', 'a=1'],
+  ['a=1; Domain=me.t.test; Domain=t.test', 'a=1; Domain=me.t.test'],
+  ['a=1; Domain', 'a=1'],
+  ['a=1; Domain=; Path=/', 'a=1; Path=/'],
+  ['a=1; DOMAIN=..t.test', 'a=1'],
+  ['a=1; Domain=t.test.', 'a=1'],
+  ['a=1; Domain=me.t.test.', 'a=1'],
+  ['a=1; Domain=test', 'a=1'],
+  ['a=1; Domain="t.test"', 'a=1'],
+  ['a=1; Domain=me.t.test, b=2; Domain=t.test', 'a=1'],
+  ['a="x; Domain=t.test"', 'a="x'],
+  ['; Domain=t.test', ''],
+  ['a=1; Domain=t.test; Domain=me.t.test; domain=.t.test', 'a=1; Domain=me.t.test'],
+  ['__Host-a=1; Secure; Path=/; Domain=t.test', '__Host-a=1; Secure; Path=/'],
+  ['__Secure-a=1; Secure; Domain=.t.test', '__Secure-a=1; Secure'],
+  ['a=domain=t.test; Path=/', 'a=domain=t.test; Path=/'],
+])('the cookie %s becomes %s', (value, wanted) => expect(scopedCookie(value, 'me.t.test')).toBe(wanted))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KeptBytes } from './kept-bytes.ts'
+import { KeptBytes } from './receive-queue.ts'
 
 /** Chunk as read from a socket, decrypted in place. */
 const READ_BYTES = 64 * 1024

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Histogram, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
-import { TalliedHistogram } from './tallied-histogram.ts'
+import { TalliedHistogram } from './metrics.ts'
 
 /** Without exemplars, which are not enabled. */
 const asJson = async (registry: Registry) =>

@@ -1,6 +1,6 @@
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { expect, test } from 'vitest'
-import { createContexts } from './tls-contexts.ts'
+import { createContexts } from './listener.ts'
 
 function contexts(size = 2) {
   const asked: string[] = []

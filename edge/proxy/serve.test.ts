@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { glimpseOf, glimpseOfStream } from './refusals.ts'
+import { glimpseOf, glimpseOfStream } from './serve.ts'
 
 describe('the tunnel of a malformed request', () => {
   test.each([
