@@ -4,7 +4,7 @@ import { backoffMs } from '../shared/backoff.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
-import { RequestLines } from './request-lines.ts'
+import { RequestLines } from './request-text.ts'
 
 /** Maximum time that a request waits for its batch, in milliseconds. */
 const BATCH_MS = 8

@@ -5,23 +5,21 @@ import type { LoginSource } from './postgresql/client.ts'
 import { createJournalPool } from './postgresql/pool.ts'
 import { createEventReader, createRequestReader } from './postgresql/read-records.ts'
 import { createStatsReader } from './postgresql/read-stats.ts'
-import { MooringError } from '../shared/errors.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFollowers } from './followers.ts'
 import { createJournalMetrics } from './metrics.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
-import { isRecordId } from './postgresql/record-columns.ts'
+import { withId } from './postgresql/record-format.ts'
 import { createKeeper } from './postgresql/keeper.ts'
 
-/**
- * Journal of cluster mode, in PostgreSQL. Three kinds of process use it: edges write requests and connections; apiservers read
- * everything and write audit entries; the operator owns the schema, and writes audit entries and the ends of lost sessions. Edges
- * and apiservers write through journal/spool.ts.
- */
 export { type JournalLogin, type LoginSource, loginFromDirectory } from './postgresql/client.ts'
 export { createJournalOwner, type JournalOwner, type JournalOwnerDeps } from './postgresql/owner.ts'
-export { createPostgresqlReader, type PostgresqlReader, type PostgresqlReaderDeps } from './postgresql/reader.ts'
-export { createPostgresqlWriter, type PostgresqlWriterDeps } from './postgresql/writer.ts'
+
+// Journal of cluster mode, in PostgreSQL. Three kinds of process use it: edges write requests and connections; apiservers read
+// everything and write audit entries; the operator owns the schema, and writes audit entries and the ends of lost sessions. Edges
+// and apiservers write through journal/spool.ts.
+
+const WAITING_BYTES = 32 * 1024 * 1024
 
 export interface PostgresqlReaderDeps {
   readonly login: LoginSource
@@ -56,8 +54,6 @@ export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): Po
     },
   }
 }
-
-const WAITING_BYTES = 32 * 1024 * 1024
 
 interface Logger {
   warn(details: object, message: string): void
@@ -103,10 +99,4 @@ export function createPostgresqlWriter({ login, log, registry }: PostgresqlWrite
       await keeper[Symbol.asyncDispose]()
     },
   }
-}
-
-/** Rejects a record without a valid id at once: it is a defect of the caller, and could never be kept. */
-export function withId<R extends { readonly id: string }>(record: R): R {
-  if (isRecordId(record.id)) return record
-  throw new MooringError('invalid_record', 'record id must be a UUIDv7')
 }

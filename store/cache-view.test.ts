@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
-import { sharedInstance } from '../test/builders/shared-instance.ts'
-import { organization } from '../test/support/store/scripted-store.ts'
+import { sharedInstance } from '../test/builders/resources.ts'
+import { organization } from '../test/support/store/caches.ts'
 import { createCacheView } from './cache-view.ts'
 
 /** View with one object `a` of `uid@revision`. */

@@ -3,9 +3,8 @@ import { page, type PageKey, PageQuery, resourceKey } from '../http/paging.ts'
 import { createRegions, type Regions, type RegionsDeps, RegionView } from './regions.ts'
 import { type AnyRoute, route } from '../http/route.ts'
 import { listOf } from '../tenancy/tenancy-deps.ts'
-import type { Plan } from '../../crds/plan.ts'
+import { type Plan, BILLABLE_KINDS } from '../../crds/plan.ts'
 import type { Cache } from '../../store/cache.ts'
-import { billableItemsOf, BillableItemView, planView, PlanView } from './plans.ts'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
 
 export const EngineView = z
@@ -63,6 +62,46 @@ export function listEngines({ regions }: { readonly regions: Regions }): AnyRout
       return { status: 200, data: { engines: items, nextCursor } }
     },
   })
+}
+
+const Price = z
+  .object({ amount: z.string().describe('Decimal string.'), currency: z.string(), unit: z.string() })
+  .meta({ id: 'Price' })
+
+export const PlanView = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    cpu: z.number(),
+    memoryMiB: z.int(),
+    storageGiB: z.int(),
+    engines: z.array(Motor),
+    price: Price,
+  })
+  .meta({ id: 'Plan' })
+export type PlanView = z.output<typeof PlanView>
+
+export const BillableItemView = z
+  .object({ id: z.string(), name: z.string(), kind: z.enum(BILLABLE_KINDS), unit: z.string(), price: Price })
+  .meta({ id: 'BillableItem' })
+export type BillableItemView = z.output<typeof BillableItemView>
+
+export function planView({ metadata, spec }: Plan): PlanView {
+  const { name, cpu, memoryMiB, storageGiB, engines, price } = spec
+  return { id: metadata.name, name, cpu, memoryMiB, storageGiB, engines: [...engines], price }
+}
+
+/** Returns each plan as a billable item, then the other billable items of the plans. An item of several plans appears once, as in the first plan. */
+export function billableItemsOf(plans: readonly Plan[]): BillableItemView[] {
+  const own = plans.map(({ metadata, spec: { name, price } }) => ({
+    id: metadata.name,
+    name,
+    kind: 'plan' as const,
+    unit: price.unit,
+    price,
+  }))
+  const items = [...own, ...plans.flatMap(({ spec }) => spec.billableItems)]
+  return [...new Map(items.toReversed().map((item) => [item.id, item])).values()].toReversed()
 }
 
 const Metadata = z

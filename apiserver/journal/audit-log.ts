@@ -1,15 +1,20 @@
 import { z } from 'zod'
 import type { JournalDeps } from './journal-deps.ts'
-import { AUDIT_ACTIONS, AuditEntryView, auditEntryView } from './journal-views.ts'
+import { AUDIT_ACTIONS, AuditEntryView, auditEntryView, journalPage, pageOf, requireOrder, SpanQuery } from './journal-schemas.ts'
 import { type AnyRoute, route } from '../http/route.ts'
-import { listOf, NAMESPACE_PATH, NamespaceParams, ORGANIZATION_PATH, OrganizationParams } from '../tenancy/tenancy-deps.ts'
+import {
+  listOf,
+  NAMESPACE_PATH,
+  NamespaceParams,
+  ORGANIZATION_PATH,
+  OrganizationParams,
+  createOrganizations,
+} from '../tenancy/tenancy-deps.ts'
 import { isSlug } from '../../crds/names.ts'
-import { AUDITED_KINDS, organizationScope } from '../../journal/audited-object.ts'
-import { createOrganizations } from '../tenancy/organizations.ts'
+import { AUDITED_KINDS, organizationScope } from '../../journal/audit-entry.ts'
 import { HOSTNAME, type Tunnel } from '../../crds/tunnel.ts'
 import type { AuditFilter, AuditRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { journalPage, pageOf, requireOrder, SpanQuery } from './journal-query.ts'
 import { PageQuery } from '../http/paging.ts'
 
 /** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */

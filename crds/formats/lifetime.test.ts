@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { apiToken } from '../../test/builders/api-token.ts'
-import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
+import { apiToken, tunnelPassword } from '../../test/builders/resources.ts'
 import { endOfApiToken } from '../api-token.ts'
 import { endOfPassword } from '../tunnel-password.ts'
 

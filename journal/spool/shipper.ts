@@ -2,9 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { backoffMs } from '../../shared/backoff.ts'
 import type { Shipment } from '../outbox.ts'
 import { KeepError, type Keeper } from '../postgresql/keeper.ts'
-import type { Frame } from './frame.ts'
+import { type Frame, splitRequests } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
-import { splitRequests } from './split-requests.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
 /** Maximum of records and bytes in a shipment. */

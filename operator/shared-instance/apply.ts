@@ -8,11 +8,10 @@ import { stepDone } from '../../store/steps.ts'
 import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { type Address, createCredentials, deleteCredentials, freshCredentials, updateCredentials } from './credentials.ts'
-import type { Credentials } from './kept-secret.ts'
-import { tenantName } from './naming.ts'
+import { type Credentials, tenantName } from './kept-secret.ts'
 import type { Observation } from './observe.ts'
 import type { Action } from './plan.ts'
-import type { Suspicions } from './suspicions.ts'
+import type { Suspicions } from './slots.ts'
 
 export interface ApplyDeps {
   readonly store: Store

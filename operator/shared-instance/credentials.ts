@@ -9,8 +9,7 @@ import { isStoreError } from '../../store/errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
-import { tenantName } from './naming.ts'
+import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER, tenantName } from './kept-secret.ts'
 
 /** Values from which the other entries of the Secret are built. */
 export interface Address {

@@ -3,7 +3,7 @@ import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/share
 import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/key-string.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
-import { tenantSuffix } from './naming.ts'
+import { tenantSuffix } from './kept-secret.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`

@@ -10,9 +10,8 @@ import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
-import type { Slots } from './slots.ts'
+import type { Slots, Suspicions } from './slots.ts'
 import type { Placement, Observed } from './plan.ts'
-import type { Suspicions } from './suspicions.ts'
 
 export interface ObserveDeps {
   readonly store: Store

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createVirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../test/support/clocks.ts'
 import type { Question } from '../access.ts'
 import type { BindingCaches } from '../memberships.ts'
 import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'

@@ -10,8 +10,7 @@ import { StoreError } from '../../store/errors.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
 import type { Store } from '../../store/port.ts'
-import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
-import { eventually } from './support/eventually.ts'
+import { type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
 import { startSilentProxy } from './support/silent-proxy.ts'
 
 let plane: ControlPlane

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
-import { smallDisk } from '../support/postgresql/small-disk.ts'
+import { smallDisk } from '../support/postgresql/disks.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../../store/embedded.ts'
 import { isStoreError } from '../../store/errors.ts'
 

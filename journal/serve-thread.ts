@@ -1,7 +1,6 @@
 import { parentPort } from 'node:worker_threads'
-import { MooringError } from '../../shared/errors.ts'
-import type { Envelope, Failure } from './messages.ts'
-import { isSystemError } from './system-error.ts'
+import { MooringError } from '../shared/errors.ts'
+import type { Envelope, Failure } from './supervised-thread.ts'
 
 /** SQLite result codes for data that can never be kept: TOOBIG, CONSTRAINT, MISMATCH, RANGE. */
 const PERMANENT = new Set([18, 19, 20, 25])
@@ -46,4 +45,11 @@ export function serveThread<Q extends { readonly type: string }, A>(open: () => 
   }
   parentPort?.on('message', (question: Envelope<Q>) => void serve(question))
   reply(0, { type: 'opened' })
+}
+
+/**
+ * Whether an error comes from the operating system (Node.js, "Class: SystemError"): a fault of the disk rather than of the data.
+ */
+export function isSystemError(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
 }

@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { METHOD_MAX } from '../shared/tunnel-decisions.ts'
 import { requestRecord } from '../test/conformance/journal/records.ts'
-import { requestBatch, RequestLines } from './request-lines.ts'
-import { PATH_MAX, requestRows } from './request-text.ts'
+import { requestBatch, RequestLines, PATH_MAX, requestRows } from './request-text.ts'
 
 const unit = fc.oneof(
   fc.constantFrom('\r', '\n', '@', '\0', '\u{1f600}', 'é', '\u20ac'),

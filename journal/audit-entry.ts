@@ -1,6 +1,8 @@
+import { isDeepStrictEqual } from 'node:util'
+import { createHmac } from 'node:crypto'
 import { type Fields, isFields } from '../crds/formats/fields.ts'
 import { clusterRoleOf, isReserved, ROLES } from '../crds/names.ts'
-import type { AuditedResource } from './port.ts'
+import type { AuditedResource, AuditRecord } from './port.ts'
 
 /**
  * Kinds that the audit log has entries of. `Member` stands for a RoleBinding of a member; the other kinds are custom resources.
@@ -105,3 +107,82 @@ function fieldsOf({ kind, metadata, spec = {} }: AuditedObject): Fields {
 }
 
 const referenceOf = (field: string, value: unknown): unknown => (field.endsWith('Ref') && isFields(value) ? value.name : value)
+
+/** One changed field. `from` is null for a field that was added, `to` is null for a field that was removed. */
+export type AuditChange = AuditRecord['changes'][number]
+
+/** Fields that hold credentials. The audit log records neither their values nor their hashes. */
+const SECRET = new Set(['password', 'secret', 'sha256', 'token', 'tokenSalt'])
+
+/**
+ * Returns the fields that a write changed. `before` is undefined for a creation, `after` for a deletion. Lists are compared
+ * whole, as a PATCH replaces them. Header values may be secrets: a digest replaces each. Pure.
+ */
+export function auditChanges(
+  before: Audited | undefined,
+  after: Audited | undefined,
+  digest: ValueDigest,
+): readonly AuditChange[] {
+  const owner = (after ?? before)?.resource.id ?? ''
+  const shown = (audited: Audited | undefined): Fields =>
+    withoutHeaderValues(withoutSecrets(audited?.fields ?? {}) as Fields, (value) => digest(owner, value))
+  const [from, to] = [shown(before), shown(after)]
+  return keysOf(from, to).flatMap((key) => changesAt(key, from[key], to[key]))
+}
+
+function changesAt(path: string, from: unknown, to: unknown): AuditChange[] {
+  if (isDeepStrictEqual(from, to)) return []
+  if (!isFields(from) || !isFields(to)) return [{ path, from: from ?? null, to: to ?? null }]
+  return keysOf(from, to).flatMap((key) => changesAt(`${path}.${key}`, from[key], to[key]))
+}
+
+const keysOf = (from: Fields, to: Fields): readonly string[] => [...new Set([...Object.keys(from), ...Object.keys(to)])]
+
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets)
+  if (!isFields(value)) return value
+  const kept = Object.entries(value).filter(([key]) => !SECRET.has(key))
+  return Object.fromEntries(kept.map(([key, field]) => [key, withoutSecrets(field)]))
+}
+
+/** Replaces header values by digests. An empty value, which removes a header, is not secret and stays. */
+function withoutHeaderValues(fields: Fields, digest: (value: string) => string): Fields {
+  const { config } = fields
+  if (!isFields(config) || !Array.isArray(config.liveHeaderModifications)) return fields
+  const items: readonly unknown[] = config.liveHeaderModifications
+  const liveHeaderModifications = items.map((item) => {
+    if (!isFields(item) || item.value === undefined || item.value === '') return item
+    return { ...item, value: digest(typeof item.value === 'string' ? item.value : JSON.stringify(item.value)) }
+  })
+  return { ...fields, config: { ...config, liveHeaderModifications } }
+}
+
+// Secrets of the audit log. Both derive from the token secret, which only the operator, the API server and administrators of the cluster have.
+
+/**
+ * Digest that the audit log stores in place of a value that may be a secret. Equal values of one `owner` have equal digests; a digest
+ * reveals nothing else.
+ */
+export type ValueDigest = (owner: string, value: string) => string
+
+/**
+ * Makes the digest function. Its key is secret, so a reader of the log cannot test guesses against a digest. `owner` is the uid of the
+ * resource, so a tenant cannot test guesses with values of its own resources.
+ */
+export function createValueDigest(tokenSecret: Uint8Array): ValueDigest {
+  const key = createHmac('sha256', tokenSecret).update('audit digest').digest()
+  return (owner, value) => {
+    const hmac = createHmac('sha256', key)
+      .update(JSON.stringify([owner, value]))
+      .digest('hex')
+    return `hmac-sha256:${hmac.slice(0, 32)}`
+  }
+}
+
+/**
+ * Returns the path of the audit webhook, to which the Kubernetes API server reports writes that did not use the REST API. Kubernetes sends
+ * no credentials to a webhook, and each call adds entries to the audit log: so the path itself is secret.
+ */
+export function auditPath(tokenSecret: Uint8Array): string {
+  return `/audit/${createHmac('sha256', tokenSecret).update('audit webhook').digest('hex').slice(0, 40)}`
+}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createBarriers } from './barriers.ts'
+import { createBarriers } from './listen.ts'
 
 const never = () => new AbortController().signal
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createDiskHealth } from './disk-health.ts'
+import { createDiskHealth } from './failure-log.ts'
 
 function healthAt() {
   const lines: string[] = []

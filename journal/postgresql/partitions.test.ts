@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type FilledPartition, partitionsToEmpty } from './make-room.ts'
+import { type FilledPartition, partitionsToEmpty } from './partitions.ts'
 
 const pieces = (table: string, ...sizes: readonly number[]): FilledPartition[] =>
   sizes.map((bytes, day) => ({ table, name: `${table}_${day}`, bytes }))

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
-import type { SpoolState } from './messages.ts'
+import type { SpoolState } from './spool/messages.ts'
 import { createSpoolMetrics } from './metrics.ts'
 
 const state: SpoolState = { waiting: 0, awayMs: 0, failure: '', disk: '', shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }

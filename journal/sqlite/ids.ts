@@ -1,3 +1,5 @@
+import type { DatabaseSync } from 'node:sqlite'
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const BYTES = 16
 const TIME_BYTES = 6
@@ -25,4 +27,31 @@ export function lowestId(atMs: number): Uint8Array {
 }
 
 /** Upper bound of all ids. */
-export const HIGHEST_ID: Uint8Array = new Uint8Array(BYTES).fill(0xff)
+const HIGHEST_ID: Uint8Array = new Uint8Array(BYTES).fill(0xff)
+
+/** Upper bound of the ids on a page after `before`. An invalid id sorts before all others, so that its page is empty. */
+export const startOf = (before: string | undefined): Uint8Array =>
+  before === undefined ? HIGHEST_ID : (bytesOfId(before) ?? new Uint8Array(BYTES))
+
+/** Small numbers for the uids of tunnels, which every row would repeat otherwise. */
+export interface TunnelNumbers {
+  /** Returns the number of a tunnel, and assigns one if it has none. Call it within a transaction. */
+  of(uid: string): number
+  /** Discards the numbers in memory, after a rollback. */
+  forget(): void
+}
+
+export function createTunnelNumbers(db: DatabaseSync): TunnelNumbers {
+  const known = new Map<string, number>()
+  const find = db.prepare('SELECT number FROM tunnels WHERE uid = ?')
+  const add = db.prepare('INSERT INTO tunnels (uid) VALUES (?)')
+
+  return {
+    of(uid) {
+      const number = known.get(uid) ?? Number(find.get(uid)?.number ?? add.run(uid).lastInsertRowid)
+      known.set(uid, number)
+      return number
+    },
+    forget: () => known.clear(),
+  }
+}

@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { bytesOfId, idOfBytes, timeOfId } from './record-id.ts'
-import { WRONG_IDS } from '../../test/support/journal/wrong-ids.ts'
+import { bytesOfId, idOfBytes, timeOfId } from './ids.ts'
+import { WRONG_IDS } from '../../test/conformance/journal/records.ts'
 
 test.each([randomUUIDv7(), '00000000-0000-7000-8000-000000000000', 'ffffffff-ffff-7fff-bfff-ffffffffffff'])(
   'the bytes of %s are its text and its time',
