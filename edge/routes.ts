@@ -3,8 +3,7 @@ import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../shared/live-passwor
 import type { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
-import { keyToString } from '../store/key-string.ts'
-import type { Key } from '../store/port.ts'
+import { keyToString, type Key } from '../store/port.ts'
 import type { EdgeClock } from './clock.ts'
 import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
 

@@ -8,8 +8,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { StoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { StoreError, type Store } from '../../store/port.ts'
 import { openSnapshot } from './snapshot.ts'
 
 const log = pino({ level: 'silent' })
