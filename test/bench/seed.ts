@@ -6,8 +6,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { decodeSecret, encodeSecret } from '../../operator/secret-data.ts'
 import { secretName } from '../../operator/shared-instance/credentials.ts'
 import { tenantName } from '../../operator/shared-instance/kept-secret.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Store, Key } from '../../store/port.ts'
+import { keyOf, type Store, type Key } from '../../store/port.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { adminSecretName } from '../../operator/server/credentials.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../../store/embedded.ts'
@@ -95,7 +94,7 @@ export async function enterDatabases(server: pg.ClientConfig, model: string, nam
 }
 
 /** Opens the store of a stopped Mooring. */
-export const openState = (dataDir: string): Promise<EmbeddedStore> => createEmbeddedStore({ path: join(dataDir, 'state.db') })
+const openState = (dataDir: string): Promise<EmbeddedStore> => createEmbeddedStore({ path: join(dataDir, 'state.db') })
 
 /** Returns the admin's login of the single database server of a stopped Mooring. */
 export async function adminOf(dataDir: string): Promise<{ user: string; password: string }> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf } from '../../store/port.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
 import { createConflictingStore } from '../support/store/temporary-store.ts'

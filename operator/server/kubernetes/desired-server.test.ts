@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Plan } from '../../../crds/plan.ts'
-import { region as regionWith } from '../../../test/builders/region.ts'
-import { server, service } from '../../../test/support/operator/server-objects.ts'
+import { region as regionWith } from '../../../test/builders/resources.ts'
+import { server, service } from '../../../test/support/operator/kubernetes-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
 import { type Existing, type PlacementFacts, placementOf, type DesiredServer, POD_SETTINGS } from './desired-server.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { desired } from '../../../test/support/operator/server-objects.ts'
+import { desired } from '../../../test/support/operator/kubernetes-objects.ts'
 import { podsServiceOf, serviceOf } from './manifests.ts'
 
 test.each([

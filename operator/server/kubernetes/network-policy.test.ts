@@ -1,7 +1,7 @@
 import { BlockList, isIPv6 } from 'node:net'
 import { expect, test } from 'vitest'
 import fc from 'fast-check'
-import { server, desired, node } from '../../../test/support/operator/server-objects.ts'
+import { server, desired, node } from '../../../test/support/operator/kubernetes-objects.ts'
 import { networkPolicyOf, podNetworks } from './network-policy.ts'
 
 const nobody = { namespaces: [], podNetworks: [] }

@@ -12,7 +12,7 @@ import { tunnelConfig } from './tunnel-config.ts'
 import { tunnelHttps, tunnelConnections, tunnelMany, tunnelRequests, tunnelStart } from './tunnel-requests.ts'
 import { tunnelIdle, tunnelMemory } from './tunnel-memory.ts'
 
-/** Measures of each group, in the order in which they run. A new measure is one file and one line here. */
+/** Measures of each group, in the order in which they run. A new measure is a constant of a file here and one line below. */
 export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readonly Measure[]>> = {
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
   tunnel: [

@@ -19,7 +19,7 @@ import { secretName } from '../../../operator/shared-instance/credentials.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
 import { isReady } from '../../../store/conditions.ts'
 import { createKubernetesStore, type KubernetesStore } from '../../../store/kubernetes.ts'
-import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
+import { loadClusterConfig } from '../../../store/kubernetes/credentials.ts'
 import { WHOLE } from '../../support/deployment/data-directory.ts'
 
 /** Maximum time for a recovery after a fault. */

@@ -3,8 +3,7 @@ import { expect, vi } from 'vitest'
 import { Namespace } from '../../../crds/core.ts'
 import type { Draft, Kind, Resource } from '../../../crds/kind.ts'
 import type { SharedInstance } from '../../../crds/shared-instance.ts'
-import { StoreError } from '../../../store/errors.ts'
-import type { Key, Store, ListOptions, WatchEvent } from '../../../store/port.ts'
+import { StoreError, type Key, type Store, type ListOptions, type WatchEvent } from '../../../store/port.ts'
 
 /** Store under test. `compact` makes all earlier revisions too old for a watch; without it that clause is not tested. */
 export interface StoreUnderTest extends AsyncDisposable {

@@ -22,17 +22,21 @@ import { namespaceWatches } from '../../../operator/namespace/watches.ts'
 import { createReporter } from '../../../operator/reporter.ts'
 import { createController } from '../../../operator/runtime/controller.ts'
 import { objectsOf } from '../../../operator/runtime/source.ts'
-import { type Cache, type CacheDeps, createCache } from '../../../store/cache.ts'
+import { type Cache, type CacheDeps, createCache, createCacheSet } from '../../../store/cache.ts'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/port.ts'
-import { bindingIndexes, createRoleAccess } from '../../../store/role-access.ts'
+import { bindingIndexes, createRoleAccess } from '../../../store/access.ts'
 import { serveRoutes } from './http-app.ts'
-import { createTunnelDeps, type TunnelDeps, TUNNELS_PER_NAMESPACE, type TunnelWiring } from '../../../apiserver/tunnels/tunnel-deps.ts'
+import {
+  createTunnelDeps,
+  type TunnelDeps,
+  TUNNELS_PER_NAMESPACE,
+  type TunnelWiring,
+} from '../../../apiserver/tunnels/tunnel-deps.ts'
 import { Region } from '../../../crds/region.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../../crds/tunnel-password.ts'
-import { createCacheSet } from '../../../store/cache-set.ts'
 
 /** Users by token. An unlisted token stands for a user of that name without groups. */
 const USERS: Readonly<Record<string, Principal>> = { root: { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] } }

@@ -14,6 +14,7 @@ const MAIN = fileURLToPath(new URL('../../../embedded/main.ts', import.meta.url)
 const START_MS = 60_000
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
 
+/** Content of the ready file. */
 export interface Ready {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
@@ -45,6 +46,7 @@ export interface Mooring extends AsyncDisposable {
   output(): string
 }
 
+/** Settings of {@link startMooring}. */
 export interface MooringOptions {
   readonly dataDir?: string
   readonly args?: readonly string[]
@@ -158,6 +160,7 @@ export async function startEmbeddedInstallation(): Promise<StartedInstallation> 
   }
 }
 
+/** Exit code and output of an ended Mooring. */
 export interface Ended {
   readonly code: number | null
   readonly stdout: string

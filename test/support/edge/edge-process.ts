@@ -10,8 +10,7 @@ import { type MeshFixture, ENDPOINT } from './mesh-edges.ts'
 import { KINDS } from '../../../crds/index.ts'
 import type { Kind } from '../../../crds/kind.ts'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
-import { isStoreError } from '../../../store/errors.ts'
-import type { Store } from '../../../store/port.ts'
+import { isStoreError, type Store } from '../../../store/port.ts'
 
 const MAIN = fileURLToPath(new URL('../../../edge/main.ts', import.meta.url))
 
@@ -37,6 +36,7 @@ interface Options {
   readonly drainSeconds?: number
 }
 
+/** Starts an edge, and resolves when it listens. @throws Error with its log when it ends before */
 export async function startEdgeProcess(fixture: MeshFixture, options: Options): Promise<EdgeProcess> {
   const { name, kubeconfig, metricsPort, drainSeconds = 8 } = options
   const dataDir = options.dataDir ?? (await mkdtemp(join(fixture.directory, 'data-')))

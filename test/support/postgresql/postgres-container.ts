@@ -4,7 +4,7 @@ import { createCa, issueCertificate } from '../../../operator/certificates/local
 import { at } from '../../../operator/server/kubernetes/engine-pod.ts'
 import { postgresqlPod } from '../../../operator/server/kubernetes/postgresql.ts'
 import { POD_SETTINGS } from '../../../operator/server/kubernetes/desired-server.ts'
-import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
+import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './postgres.ts'
 
 const CAPACITY = 50
 

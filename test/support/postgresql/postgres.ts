@@ -34,9 +34,11 @@ export interface ThrowAwayPostgres extends AsyncDisposable {
   log(): string
 }
 
+/** Series of PostgreSQL that Mooring offers. */
 export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
+/** Settings of a server that a test overrides. */
 export interface PostgresOptions {
   /** Databases to which any role may connect. */
   readonly own?: readonly string[]
@@ -155,6 +157,7 @@ export interface Clients {
   end(): Promise<void>
 }
 
+/** Creates clients of a server, none of which is connected yet. */
 export function clientsOf(target: AdminTarget): Clients {
   const clients: pg.Client[] = []
   return {
@@ -174,6 +177,7 @@ export function clientsOf(target: AdminTarget): Clients {
 
 const START_MS = 30_000
 
+/** Server that does not accept logins yet. */
 export interface Starting {
   readonly target: AdminTarget
   /** Whether the server still runs, so that waiting makes sense. */

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createEmbeddedStore, type EmbeddedStore, type EmbeddedStoreOptions } from '../../../store/embedded.ts'
 import type { Kind } from '../../../crds/kind.ts'
-import { StoreError } from '../../../store/errors.ts'
-import { keyToString } from '../../../store/key-string.ts'
-import type { Key, Store } from '../../../store/port.ts'
+import { StoreError, keyToString, type Key, type Store } from '../../../store/port.ts'
 
+/** Directory of one test. */
 export interface TemporaryDir extends AsyncDisposable {
   /** Path for the file of a store. */
   readonly path: string
@@ -18,6 +17,7 @@ export async function temporaryDir(): Promise<TemporaryDir> {
   return { path: join(dir, 'state.db'), [Symbol.asyncDispose]: () => rm(dir, { recursive: true }) }
 }
 
+/** Embedded store of one test. */
 export interface TemporaryStore extends AsyncDisposable {
   readonly store: EmbeddedStore
   readonly path: string
@@ -37,6 +37,7 @@ export async function openTemporaryStore(options: Omit<EmbeddedStoreOptions, 'pa
   }
 }
 
+/** Store whose writes conflict. */
 export interface ConflictingStore {
   readonly store: Store
   /** Writes that failed with a conflict: `patchStatus SharedInstance acme--prod/a`. */
