@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLoopbackHost, wrongHost } from './loopback-host.ts'
+import { isLoopbackHost, wrongHost } from './listeners.ts'
 
 test.each(['localhost', 'LOCALHOST:8080', 'localhost:', '127.0.0.1', '127.8.9.10:9464', '[::1]', '[::1]:8080', undefined])(
   'a listener on loopback answers Host %s',
