@@ -2,12 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { ClusterRoleBinding, Namespace } from '../crds/core.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
 import type { Motor } from '../crds/motor.ts'
-import { FINALIZER, namespaceName, PLATFORM_ADMIN_GROUP, PLATFORM_ADMIN_ROLE, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../crds/names.ts'
+import {
+  FINALIZER,
+  namespaceName,
+  PLATFORM_ADMIN_GROUP,
+  PLATFORM_ADMIN_ROLE,
+  SHARED_NAMESPACE,
+  SYSTEM_NAMESPACE,
+} from '../crds/names.ts'
 import { Organization } from '../crds/organization.ts'
 import { Region } from '../crds/region.ts'
 import { TenantNamespace } from '../crds/tenant-namespace.ts'
-import { isStoreError } from '../store/errors.ts'
-import type { Store } from '../store/port.ts'
+import { isStoreError, type Store } from '../store/port.ts'
 import type { KeyPair } from '../operator/certificates/local-ca.ts'
 import { openCa } from '../operator/installation/ca.ts'
 import { keptSecret } from '../operator/installation/kept-secret.ts'
@@ -18,7 +24,7 @@ import { conditionOf, isReady } from '../store/conditions.ts'
 /** Slug of the organization and of the namespace that embedded mode creates (docs/install.md). */
 const DEFAULT = 'default'
 /** Object name of this namespace, the home namespace of the printed token. */
-export const HOME_NAMESPACE = namespaceName(DEFAULT, DEFAULT)
+const HOME_NAMESPACE = namespaceName(DEFAULT, DEFAULT)
 const REGION = 'local'
 /** Motor whose server is started before the first request. */
 const WARM: Motor = 'postgresql-15.4.0'

@@ -69,7 +69,7 @@ export async function publish({
   }
 }
 
-export interface ClientFiles {
+interface ClientFiles {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
   /** Token to write; undefined removes the token of an earlier start. */
