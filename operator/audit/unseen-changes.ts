@@ -5,11 +5,9 @@ import type { Kind, Resource } from '../../crds/kind.ts'
 import { labels } from '../../crds/names.ts'
 import type { AuditedChange, Journal } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { type Clock, pause, systemClock } from '../../store/clock.ts'
-import { keyOf, keyToString } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
+import { type Clock, pause, systemClock, whenAborted } from '../../shared/timers.ts'
+import { keyOf, keyToString, type Key } from '../../store/port.ts'
 import { type Change, changesBetween, unseenEntry } from './unseen-change.ts'
-import { whenAborted } from '../../shared/timers.ts'
 
 export interface UnseenChangesDeps {
   /** Caches of the audited kinds. */

@@ -3,14 +3,13 @@ import type { Organization } from '../../crds/organization.ts'
 import type { Plan } from '../../crds/plan.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf, type Key } from '../../store/port.ts'
 import type { Report, StatusFields } from '../reporter.ts'
 import type { Controller, ControllerDeps, Outcome } from '../runtime/controller.ts'
 import { changesOf, objectsOf } from '../runtime/source.ts'
 import { apiTokenDecision, organizationDecision, planDecision, regionDecision } from './decisions.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Decision } from '../../store/conditions.ts'
-import type { Key } from '../../store/port.ts'
 
 export interface CatalogControllersDeps {
   readonly regions: Cache<typeof Region>
@@ -56,7 +55,7 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
   ]
 }
 
-export interface CatalogDeps<K extends Kind> {
+interface CatalogDeps<K extends Kind> {
   readonly cache: Cache<K>
   readonly report: Report
   /** Decides the object's Ready condition. */

@@ -164,7 +164,7 @@ export interface BudgetLimits {
   readonly objects: number
 }
 
-export const BUDGET: BudgetLimits = {
+const BUDGET: BudgetLimits = {
   perObject: { burst: 10, refillMs: 60_000 },
   overall: { burst: 100, refillMs: 200 },
   objects: 4_096,

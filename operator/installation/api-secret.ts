@@ -9,8 +9,8 @@ import { createCertificates } from '../certificates/renewing-certificate.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
 /** Secret of Mooring's own issuer with its private key: one entry, JSON. */
-export const ISSUER_SECRET = 'mooring-issuer'
-export const ISSUER_ENTRY = 'issuer'
+const ISSUER_SECRET = 'mooring-issuer'
+const ISSUER_ENTRY = 'issuer'
 /** Secret with all files that the API server needs, mounted as a volume. */
 export const API_SECRET = 'mooring-apiserver'
 

@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { expect, test } from 'vitest'
 import { MooringError } from '../../shared/errors.ts'
-import { repairAfter } from './repair.ts'
+import { repairAfter } from './cluster-journal.ts'
 
 const said = (code: string): Error => Object.assign(new DatabaseError('no', 2, 'error'), { code })
 const away = (cause: Error) => new MooringError('journal_away', 'away', { cause })

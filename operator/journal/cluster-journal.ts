@@ -3,8 +3,13 @@ import { DatabaseError } from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { Journal } from '../../journal/port.ts'
-import { createJournalOwner, createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../../journal/postgresql.ts'
-import { type Clock, pause, systemClock } from '../../store/clock.ts'
+import {
+  createJournalOwner,
+  createPostgresqlReader,
+  createPostgresqlWriter,
+  type JournalLogin,
+} from '../../journal/postgresql.ts'
+import { type Clock, pause, systemClock } from '../../shared/timers.ts'
 import { Pod } from '../kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
 import { createEndings, createPatience, lostSessions } from './lost-sessions.ts'
@@ -179,7 +184,7 @@ function createSteps({ log, onFailure }: StepsDeps): Steps {
 }
 
 /** Part of the journal that was changed by hand and needs another preparation. */
-export type Repair = 'roles' | 'tables'
+type Repair = 'roles' | 'tables'
 
 /** SQL states invalid_authorization, invalid_catalog_name and insufficient_privilege. */
 const OF_ROLES = /^(28...|3D000|42501)$/

@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Lease } from '../../crds/core.ts'
-import { microTime, nextMove, observe, takenBy, createFencedClient } from './lease.ts'
-import { Organization } from '../../crds/organization.ts'
-import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
-import { createStoreOver } from '../../store/kubernetes.ts'
+import { microTime, nextMove, observe, takenBy } from './lease.ts'
 
 function lease(spec: Lease['spec'], resourceVersion = '1', uid = 'u'): Lease {
   const metadata = { name: 'l', namespace: 'n', uid, resourceVersion, generation: 1, creationTimestamp: '' }
@@ -41,37 +38,4 @@ test('a taken lease counts the transition, and has times in Kubernetes’ format
   expect(microTime(at)).toBe('2030-01-31T12:00:00.123000Z')
   expect(takenBy('me', 12, { at })).toMatchObject({ holderIdentity: 'me', leaseDurationSeconds: 12, leaseTransitions: 0 })
   expect(takenBy('me', 12, { at, before: { leaseTransitions: 3 } }).leaseTransitions).toBe(4)
-})
-
-/** Kubernetes client that records its requests and answers 404. */
-function stage(writableMs: number) {
-  const requests: ApiRequest[] = []
-  const client = {
-    request: (request: ApiRequest) => {
-      requests.push(request)
-      return Promise.resolve({ status: 404, body: { kind: 'Status', reason: 'NotFound', message: 'not found', code: 404 } })
-    },
-  } as KubernetesClient
-  const fenced = createFencedClient(client, () => writableMs)
-  return { requests, fenced, store: createStoreOver(fenced, {}) }
-}
-
-const patch = { method: 'PATCH', path: '/x' } as const
-
-test('the timeout of a write is at most the time left to the lease', async () => {
-  const { requests, fenced } = stage(3_000)
-  await fenced.request(patch)
-  await fenced.request({ ...patch, timeoutMs: 100 })
-  await fenced.request({ method: 'GET', path: '/x' })
-  expect(requests.map(({ timeoutMs }) => timeoutMs)).toEqual([3_000, 100, undefined])
-})
-
-test('a store over the fenced client rejects writes without leadership, and always reads', async () => {
-  const { requests, store } = stage(0)
-  expect(await store.get(Organization, { name: 'acme' })).toBeUndefined()
-  expect(requests).toHaveLength(1)
-  const draft = { metadata: { name: 'acme' }, spec: { name: 'Acme' } }
-  await expect(store.create(Organization, draft)).rejects.toMatchObject({ code: 'unavailable' })
-  await expect(store.delete(Organization, { name: 'acme' })).rejects.toMatchObject({ code: 'unavailable' })
-  expect(requests.every(({ method }) => method === 'GET')).toBe(true)
 })

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../store/clock.ts'
+import { systemClock } from '../../shared/timers.ts'
 import { createVirtualClock, settle, type VirtualClock } from '../../test/support/clocks.ts'
 import { createQueue, type QueueDeps } from './queue.ts'
 

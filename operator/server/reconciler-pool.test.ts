@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf } from '../../store/port.ts'
 import { databaseServer, readyCondition } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
 import type { EngineAdmin } from '../engines/engine.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { annotations } from '../../crds/names.ts'
 import { createCa } from '../certificates/local-ca.ts'
 import { localIssuer } from './certificate-issuer.ts'
-import { hostnameMark, markedHostname } from './hostname-mark.ts'
+import { hostnameMark, markedHostname } from './resources.ts'
 
 const [ca, another] = await Promise.all([createCa(new Date()), createCa(new Date())])
 const { mac } = localIssuer(() => ca)

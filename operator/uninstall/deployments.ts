@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { pause, systemClock } from '../../store/clock.ts'
+import { pause, systemClock } from '../../shared/timers.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 import { type UninstallDeps, listed } from './inventory.ts'
@@ -67,7 +67,6 @@ export async function stopDeployment(
   }
 }
 
-const RETRY_MS = 500
 const KINDS: readonly Kind[] = [
   ...[Deployment, Pod, Service, PodDisruptionBudget, NetworkPolicy],
   ...[RoleBinding, Role, ServiceAccount],

@@ -48,7 +48,7 @@ export function roleBindingOf(endpoint: TunnelEndpoint): Plain<V1RoleBinding> {
 }
 
 /** Service account of an endpoint, as the subject of a binding. */
-export const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
+const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
 
 /** Disruption budget: draining nodes evicts one edge of an endpoint at a time. */
 export function disruptionBudgetOf(endpoint: TunnelEndpoint): Plain<V1PodDisruptionBudget> {

@@ -1,13 +1,11 @@
 import { Secret } from '../../../crds/core.ts'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Kind, Resource } from '../../../crds/kind.ts'
-import type { Key, Store } from '../../../store/port.ts'
+import { type Key, type Store, isStoreError, keyOf } from '../../../store/port.ts'
 import { ConfigMap, NetworkPolicy, Pod, Service, StatefulSet, PersistentVolumeClaim } from '../../kubernetes/kinds.ts'
 import { createLive, type Live } from '../../kubernetes/live.ts'
 import { adminSecretName } from '../credentials.ts'
 import { childNames, OWNERSHIP, selectorOf } from './manifests.ts'
-import { isStoreError } from '../../../store/errors.ts'
-import { keyOf } from '../../../store/key-string.ts'
 
 export interface ChildrenDeps {
   readonly store: Store

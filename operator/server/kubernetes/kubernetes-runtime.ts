@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { MOTORS, partsOf } from '../../../crds/motor.ts'
-import { type Clock, pause, systemClock } from '../../../store/clock.ts'
+import { type Clock, pause, systemClock } from '../../../shared/timers.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'
 import type { KeyPair } from '../../certificates/local-ca.ts'
 import { adminSecretName } from '../credentials.ts'

@@ -3,7 +3,7 @@ import type { V1Service, V1ConfigMap } from '@kubernetes/client-node'
 import { type DatabaseServer, DatabaseServer as Kind } from '../../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../../crds/kind.ts'
 import { labels, JOURNAL_DATABASE } from '../../../crds/names.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
+import type { Plain } from '../../kubernetes/kinds.ts'
 import type { DesiredServer } from './desired-server.ts'
 
 /** Labels of all objects of database servers; the selector of the watches. */

@@ -1,7 +1,7 @@
 import { isIPv4, createServer } from 'node:net'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { isLoopback } from '../../../shared/loopback.ts'
+import { isLoopback } from '../../../crds/formats/address-list.ts'
 import { adminHost, callersHost, choosePort, isFree } from './address.ts'
 
 test.each([

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Backoff, backoffMs } from '../../../shared/backoff.ts'
+import { type Backoff, backoffMs } from '../../../shared/timers.ts'
 import { MooringError, codeOf } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'

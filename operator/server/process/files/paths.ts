@@ -69,7 +69,7 @@ export async function makeDirectories(paths: ServerPaths, user: EngineUser): Pro
 }
 
 /** Creates a directory that belongs to the engine's user. */
-export async function makeOwned(path: string, user: EngineUser): Promise<void> {
+async function makeOwned(path: string, user: EngineUser): Promise<void> {
   await mkdir(path, { recursive: true })
   await chmod(path, 0o700)
   await chown(path, user.uid, user.gid)

@@ -8,7 +8,7 @@ import { type Binaries, packageDirectory } from './binaries.ts'
 import { type EngineUser, isReachable } from '../spawn/engine-user.ts'
 
 /** Directory of copies, used when the engine's user cannot access node_modules (e.g. below a home directory of mode 0700). */
-export const COPIES = '/var/lib/mooring/engines'
+const COPIES = '/var/lib/mooring/engines'
 
 const Links = z.array(
   z.object({ source: z.string().regex(/^native\/lib\/[^/]+$/), target: z.string().regex(/^native\/lib\/[^/]+$/) }),
