@@ -20,7 +20,7 @@ import { createScopes } from './auth/scope.ts'
 import type { Store } from '../store/port.ts'
 import { createValueDigest } from '../journal/audit-entry.ts'
 import { OWN_ISSUER } from '../crds/names.ts'
-import type { Access } from '../store/access.ts'
+import { type Access, bindingIndexes } from '../store/access.ts'
 import { createAudit } from './journal/audit.ts'
 import type { Journal } from '../journal/port.ts'
 import { type TunnelRoutesWiring, tunnelRoutes } from './tunnels/routes/tunnels.ts'
@@ -38,9 +38,7 @@ import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
-import type { Cache, CacheDeps } from '../store/cache.ts'
-import type { CacheSet } from '../store/cache-set.ts'
-import { bindingIndexes } from '../store/role-access.ts'
+import type { Cache, CacheDeps, CacheSet } from '../store/cache.ts'
 import { tunnelLookupIndexes } from './tunnels/tunnel-lookup.ts'
 
 export interface ApiDeps {
@@ -116,7 +114,7 @@ export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
   ]
 }
 
-export interface OpenRoutesDeps {
+interface OpenRoutesDeps {
   /** Mooring's own issuer; its documents are published when present. */
   readonly issuer?: Pick<TokenIssuer, 'jwks' | 'discovery'> | undefined
   /** Whether requests can be served. */
@@ -145,9 +143,9 @@ export interface ApiCaches {
   readonly organizations: Cache<typeof Organization>
   readonly tenantNamespaces: Cache<typeof TenantNamespace>
   readonly namespaces: Cache<typeof Namespace>
-  /** Cache with `bindingIndexes` (store/role-access.ts). */
+  /** Cache with `bindingIndexes` (store/access.ts). */
   readonly roleBindings: Cache<typeof RoleBinding>
-  /** Cache with `bindingIndexes` (store/role-access.ts). */
+  /** Cache with `bindingIndexes` (store/access.ts). */
   readonly clusterRoleBindings: Cache<typeof ClusterRoleBinding>
   /** Cache with `apiTokenIndexes` (auth/api-token.ts). */
   readonly apiTokens: Cache<typeof ApiToken>

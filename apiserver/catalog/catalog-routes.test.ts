@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Plan } from '../../crds/plan.ts'
-import { billableItemsOf, planView } from './plans.ts'
+import { billableItemsOf, planView } from './catalog-routes.ts'
 
 const price = (amount: string) => ({ amount, currency: 'EUR', unit: 'month' })
 const storage = { id: 'storage', name: 'Storage', kind: 'storage', unit: 'GiB-month', price: price('0.10') } as const

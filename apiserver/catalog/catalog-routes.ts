@@ -7,7 +7,7 @@ import { type Plan, BILLABLE_KINDS } from '../../crds/plan.ts'
 import type { Cache } from '../../store/cache.ts'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
 
-export const EngineView = z
+const EngineView = z
   .object({
     id: Motor,
     family: z.enum(FAMILIES),
@@ -16,10 +16,10 @@ export const EngineView = z
     addons: z.array(z.string()).describe('Ids of the add-ons available for a dedicated database of this engine.'),
   })
   .meta({ id: 'Engine' })
-export type EngineView = z.output<typeof EngineView>
+type EngineView = z.output<typeof EngineView>
 
 /** Page key of an engine. Engines have no creation time; their position in MOTORS takes its place, so that pages keep that order. */
-export const engineKey = ({ id }: EngineView): PageKey => ({
+const engineKey = ({ id }: EngineView): PageKey => ({
   createdAt: String(MOTORS.length - MOTORS.indexOf(id)).padStart(3, '0'),
   id,
 })
@@ -31,7 +31,7 @@ export function enginesOf(regions: readonly RegionView[]): EngineView[] {
 }
 
 /** `GET /v1/regions`: open to every caller. */
-export function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
+function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/regions',
@@ -48,7 +48,7 @@ export function listRegions({ regions }: { readonly regions: Regions }): AnyRout
 }
 
 /** `GET /v1/engines`: open to every caller. */
-export function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
+function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/engines',
@@ -68,7 +68,7 @@ const Price = z
   .object({ amount: z.string().describe('Decimal string.'), currency: z.string(), unit: z.string() })
   .meta({ id: 'Price' })
 
-export const PlanView = z
+const PlanView = z
   .object({
     id: z.string(),
     name: z.string(),
@@ -79,12 +79,12 @@ export const PlanView = z
     price: Price,
   })
   .meta({ id: 'Plan' })
-export type PlanView = z.output<typeof PlanView>
+type PlanView = z.output<typeof PlanView>
 
-export const BillableItemView = z
+const BillableItemView = z
   .object({ id: z.string(), name: z.string(), kind: z.enum(BILLABLE_KINDS), unit: z.string(), price: Price })
   .meta({ id: 'BillableItem' })
-export type BillableItemView = z.output<typeof BillableItemView>
+type BillableItemView = z.output<typeof BillableItemView>
 
 export function planView({ metadata, spec }: Plan): PlanView {
   const { name, cpu, memoryMiB, storageGiB, engines, price } = spec
@@ -120,7 +120,7 @@ export interface CreateMetadataDeps {
 }
 
 /** `GET /v1/databases/create/metadata`: engines, regions, plans and prices for a form that creates a dedicated database. Open to every caller. */
-export function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
+function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/databases/create/metadata',

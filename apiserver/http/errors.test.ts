@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { StoreError } from '../../store/errors.ts'
-import { toApiError } from './error-answer.ts'
+import { StoreError } from '../../store/port.ts'
+import { toApiError } from './errors.ts'
 
 test.each([
   { said: 'spec.displayName', field: 'name' },

@@ -1,5 +1,5 @@
 import { type FieldError, MooringError } from '../../shared/errors.ts'
-import { StoreError } from '../../store/errors.ts'
+import { StoreError } from '../../store/port.ts'
 
 /** Error codes of the REST API with their statuses (docs/api.md, "Errors"). */
 export const STATUS_OF = {
@@ -89,7 +89,7 @@ const SENTENCE_OF_STORE: Readonly<Partial<Record<StoreError['code'], string>>> =
 }
 
 /** Body of every error answer (docs/api.md, "Errors"). */
-export interface ErrorBody {
+interface ErrorBody {
   readonly msg: string
   readonly error: {
     readonly code: ApiCode

@@ -67,7 +67,7 @@ function queryStringOf(url: string): string {
   return at < 0 ? '' : url.slice(at + 1)
 }
 
-export interface ParsedQuery {
+interface ParsedQuery {
   /** Value of each parameter; the first one of a duplicate. */
   readonly values: Readonly<Record<string, string>>
   readonly errors: readonly FieldError[]
@@ -117,7 +117,7 @@ export function hasControl(text: string): boolean {
   return !NO_CONTROLS.test(text)
 }
 
-export const BODY_LIMIT = 65_536
+const BODY_LIMIT = 65_536
 
 /** Content types of JSON. RFC 8259 requires UTF-8, so a parameter other than that charset is rejected. */
 const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i

@@ -109,7 +109,7 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   throw new ApiError(code, message, { details: field === undefined ? [] : [{ field, message }] })
 }
 
-export const deletedMeanwhile = () => new ApiError('conflict', 'another request deleted this database meanwhile')
+const deletedMeanwhile = () => new ApiError('conflict', 'another request deleted this database meanwhile')
 
 /** Creates the answer to a claim that used up its time budget. `last` is the last known state of the instance. */
 export function claimTimeout(last: SharedInstance | undefined): ApiError {

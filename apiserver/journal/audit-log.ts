@@ -62,7 +62,7 @@ export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
 }
 
 /** Query parameters of a list of audit entries. */
-export const AuditQuery = z.object({
+const AuditQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
   kind: z.enum(AUDITED_KINDS).optional().describe('Only resources of this kind.'),
@@ -77,7 +77,7 @@ export const AuditQuery = z.object({
   actor: z.string().min(1).max(512).optional().describe('Only actions of this user.'),
   action: z.enum(AUDIT_ACTIONS).optional().describe('Only this action.'),
 })
-export type AuditQuery = z.output<typeof AuditQuery>
+type AuditQuery = z.output<typeof AuditQuery>
 
 export interface AuditLogDeps {
   readonly journal: Pick<JournalReader, 'auditEntries'>
@@ -86,7 +86,7 @@ export interface AuditLogDeps {
 }
 
 /** Returns the data of one page of audit entries, newest first. @throws ApiError `invalid_request`; errors of the journal */
-export async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
+async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
   requireOrder(query)
   const { limit, cursor, id, ...filter } = query
   const search = { ...filter, ...resourceNamed(id), namespace }

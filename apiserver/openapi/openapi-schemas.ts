@@ -13,7 +13,7 @@ export interface JsonSchema {
 }
 
 /** Side of a schema: `input` for requests, `output` for answers. */
-export type Direction = 'input' | 'output'
+type Direction = 'input' | 'output'
 
 export interface Schemas {
   /** Returns the schema for OpenAPI; a schema with an id (`.meta({ id })`) is a `$ref` into the components. */

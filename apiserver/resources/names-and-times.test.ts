@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { annotations } from '../../crds/names.ts'
-import { createdAtOf, createdNow } from './timestamps.ts'
+import { createdAtOf, createdNow } from './names-and-times.ts'
 
 const creationTimestamp = '2026-01-02T03:04:05Z'
 const with0 = '2026-01-02T03:04:05.000Z'

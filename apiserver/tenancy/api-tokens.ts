@@ -16,9 +16,9 @@ import { createOnce, objectName, requestHash } from '../resources/creations.ts'
 import { deleteExpected } from '../resources/conditional-writes.ts'
 
 const DAY_MS = 86_400_000
-export const DEFAULT_LIFE_MS = 90 * DAY_MS
+const DEFAULT_LIFE_MS = 90 * DAY_MS
 
-export const ApiTokenView = z
+const ApiTokenView = z
   .object({
     id: z.uuid(),
     name: z.string(),
@@ -29,9 +29,9 @@ export const ApiTokenView = z
   })
   .meta({ id: 'ApiToken' })
 
-export const ApiTokenData = z.object({ apiToken: ApiTokenView })
+const ApiTokenData = z.object({ apiToken: ApiTokenView })
 /** Path parameters. Text that is not an id is 404, not 400. */
-export const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: idParam('Id of the API token.') })
+const ApiTokenParams = z.object({ ...NamespaceParams.shape, id: idParam('Id of the API token.') })
 
 interface Deps {
   readonly apiTokens: Cache<typeof ApiToken>
@@ -39,13 +39,13 @@ interface Deps {
 }
 
 /** Finds an API token of a namespace by its id. @throws ApiError `not_found` */
-export async function findApiToken({ apiTokens, catchUp }: Deps, namespace: string, id: string): Promise<ApiToken> {
+async function findApiToken({ apiTokens, catchUp }: Deps, namespace: string, id: string): Promise<ApiToken> {
   const object = await catchUp(apiTokens, () => apiTokens.byUid(id.toLowerCase()))
   if (object?.metadata.namespace === namespace) return object
   throw new ApiError('not_found', 'there is no API token with this id in this namespace')
 }
 
-export function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {
+function apiTokenView(token: ApiToken): z.output<typeof ApiTokenView> {
   const { metadata, spec } = token
   return {
     id: metadata.uid,
@@ -64,7 +64,7 @@ export function expiryOf(expiresAt: string | undefined, now: number): string {
 }
 
 /** Right that only this role and stronger ones have. A caller with it may create tokens of the role. */
-export const PROOF_OF_ROLE: Readonly<Record<Role, Pick<Question, 'verb' | 'resource'>>> = {
+const PROOF_OF_ROLE: Readonly<Record<Role, Pick<Question, 'verb' | 'resource'>>> = {
   viewer: { verb: 'list', resource: 'sharedinstances' },
   editor: { verb: 'create', resource: 'sharedinstances' },
   admin: { verb: 'create', resource: 'rolebindings' },

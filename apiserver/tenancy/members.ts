@@ -8,7 +8,7 @@ import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/request-parser.ts'
 import { page, PageQuery, resourceKey } from '../http/paging.ts'
 import { type AnyRoute, LISTENERS, type Reply, route } from '../http/route.ts'
 import { listOf, NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from './tenancy-deps.ts'
-import { isStoreError } from '../../store/errors.ts'
+import { isStoreError } from '../../store/port.ts'
 import type { AuditedRequest } from '../journal/audit.ts'
 import { untilGone, untilKnown } from '../resources/cache-waits.ts'
 import { ApiError } from '../http/errors.ts'
@@ -26,11 +26,11 @@ export const Subject = z
   .describe('User name: `{issuer}:{sub}`, percent-encoded.')
   .meta({ examples: ['local:ada'] })
 
-export const MemberView = z.object({ subject: z.string(), role: z.enum(ROLES) }).meta({ id: 'Member' })
-export type MemberView = z.output<typeof MemberView>
+const MemberView = z.object({ subject: z.string(), role: z.enum(ROLES) }).meta({ id: 'Member' })
+type MemberView = z.output<typeof MemberView>
 
 /** Returns the name of a member's RoleBinding: a hash, because a subject may contain characters that a name may not. */
-export function memberName(subject: string): string {
+function memberName(subject: string): string {
   return `member-${createHash('sha256').update(subject).digest('hex').slice(0, 32)}`
 }
 
@@ -48,7 +48,7 @@ export function newMember(namespace: string, { subject, role }: MemberView, now:
 }
 
 /** Returns the member of a RoleBinding; undefined when this API did not create it. */
-export function memberView({ metadata, roleRef, subjects }: RoleBinding): MemberView | undefined {
+function memberView({ metadata, roleRef, subjects }: RoleBinding): MemberView | undefined {
   const [subject] = subjects
   const role = ROLES.find((each) => clusterRoleOf(each) === roleRef.name)
   if (metadata.labels?.[labels.managedBy] !== MANAGED_BY || !subject || !role) return undefined

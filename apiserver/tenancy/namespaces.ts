@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { annotations, FINALIZER, labels, namespaceName, roleGroup } from '../../../crds/names.ts'
-import { page, PageQuery, resourceKey } from '../../http/paging.ts'
-import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
+import { annotations, FINALIZER, labels, namespaceName, roleGroup } from '../../crds/names.ts'
+import { page, PageQuery, resourceKey } from '../http/paging.ts'
+import { type AnyRoute, LISTENERS, route } from '../http/route.ts'
 import {
   listOf,
   NAMESPACE_PATH,
@@ -10,24 +10,23 @@ import {
   ORGANIZATION_PATH,
   OrganizationParams,
   type TenancyDeps,
-} from '../tenancy-deps.ts'
-import { ApiError } from '../../http/errors.ts'
-import type { Namespace } from '../../../crds/core.ts'
-import type { Draft } from '../../../crds/kind.ts'
-import { TenantNamespace, TenantNamespaceReason } from '../../../crds/tenant-namespace.ts'
-import { isReady } from '../../../store/conditions.ts'
-import type { Store } from '../../../store/port.ts'
-import { untilAny, untilGone, untilReady } from '../../resources/cache-waits.ts'
-import { createdAtOf, createdNow, withMilliseconds } from '../../resources/timestamps.ts'
-import { createNamed } from '../../resources/create-named.ts'
-import { requestHash } from '../../http/idempotency.ts'
-import { areRolesBound } from '../members.ts'
-import { DisplayName, Slug } from '../organizations.ts'
-import { CUSTOM_KINDS } from '../../../crds/index.ts'
-import { TunnelPassword } from '../../../crds/tunnel-password.ts'
-import { deleteExpected } from '../../resources/conditional-writes.ts'
-import { counted } from '../../resources/nouns.ts'
-import type { Cache } from '../../../store/cache.ts'
+  DisplayName,
+  Slug,
+} from './tenancy-deps.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Namespace } from '../../crds/core.ts'
+import type { Draft } from '../../crds/kind.ts'
+import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
+import { isReady } from '../../store/conditions.ts'
+import type { Store } from '../../store/port.ts'
+import { untilAny, untilGone, untilReady } from '../resources/cache-waits.ts'
+import { createdAtOf, createdNow, withMilliseconds, counted } from '../resources/names-and-times.ts'
+import { createNamed, requestHash } from '../resources/creations.ts'
+import { areRolesBound } from './members.ts'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { deleteExpected } from '../resources/conditional-writes.ts'
+import type { Cache } from '../../store/cache.ts'
 
 /** `GET /v1/organizations/{organization}/namespaces`: namespaces in which the caller has a role; all for a platform admin. */
 export function listNamespaces({ access, organizations, tenantNamespaces, namespaces }: TenancyDeps): AnyRoute {
@@ -183,7 +182,7 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, a
   })
 }
 
-export const NamespaceView = z
+const NamespaceView = z
   .object({ slug: z.string(), name: z.string(), organization: z.string(), createdAt: z.iso.datetime() })
   .meta({ id: 'Namespace' })
 
@@ -191,7 +190,7 @@ export const NamespaceView = z
  * Renders a namespace. Without a display name (possible with kubectl) the name is the slug. An adopted namespace has the creation time of its
  * Namespace object.
  */
-export function namespaceView(
+function namespaceView(
   { metadata, spec }: TenantNamespace,
   namespaces: Pick<Cache<typeof Namespace>, 'get'>,
 ): z.output<typeof NamespaceView> {

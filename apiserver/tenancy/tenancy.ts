@@ -1,13 +1,11 @@
 import { z } from 'zod'
-import { type AnyRoute, LISTENERS, route } from '../../http/route.ts'
-import { createTenancyDeps, type TenancyDeps, type TenancyWiring } from '../tenancy-deps.ts'
+import { type AnyRoute, LISTENERS, route } from '../http/route.ts'
+import { createTenancyDeps, type TenancyDeps, type TenancyWiring } from './tenancy-deps.ts'
 import { createApiToken, deleteApiToken, getApiToken, listApiTokens } from './api-tokens.ts'
 import { createNamespace, deleteNamespace, getNamespace, listNamespaces } from './namespaces.ts'
 import { createOrganization, deleteOrganization, getOrganization, listOrganizations } from './organizations.ts'
 import { deleteMember, listMembers, putMember } from './members.ts'
-import { ROLES } from '../../../crds/names.ts'
-
-export type { TenancyWiring }
+import { ROLES } from '../../crds/names.ts'
 
 const ROUTES = [
   getMe,
@@ -32,7 +30,7 @@ const Me = z
   .meta({ id: 'Me' })
 
 /** `GET /v1/me`: user name, groups and roles of the caller. */
-export function getMe({ access }: Pick<TenancyDeps, 'access'>): AnyRoute {
+function getMe({ access }: Pick<TenancyDeps, 'access'>): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/me',

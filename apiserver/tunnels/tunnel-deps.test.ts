@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { MooringError } from '../../shared/errors.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { JournalReader } from '../../journal/port.ts'
-import { createPresenceLookup } from './tunnel-presence.ts'
+import { createPresenceLookup } from './tunnel-deps.ts'
 
 const tunnel = {
   metadata: { uid: 'u' },

@@ -12,6 +12,7 @@ import type { Principal, Reply, Scope } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { TunnelView, tunnelView, type Presence } from './tunnel-view.ts'
 import { MooringError } from '../../shared/errors.ts'
+import { JOURNAL_UNAVAILABLE } from '../http/errors.ts'
 import { rejectOnAbort, withinBudget } from '../resources/cache-waits.ts'
 
 /** Dependencies that the process provides. */
@@ -84,7 +85,7 @@ export interface PresenceLookupDeps {
 const PRESENCE_WAIT_MS = 1_000
 
 /** Reads the presence of several tunnels and returns the lookup for each. */
-export type PresenceOf = (tunnels: readonly Tunnel[]) => Promise<(tunnel: Tunnel) => Presence>
+type PresenceOf = (tunnels: readonly Tunnel[]) => Promise<(tunnel: Tunnel) => Presence>
 
 /**
  * Creates the lookup of connected sessions. It reads the journal, which is current; while the journal is unavailable, it uses the tunnel's status,

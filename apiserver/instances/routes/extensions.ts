@@ -5,7 +5,7 @@ import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { addExtensions, allowedFor } from '../instance-extensions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
-import { ExtensionName } from '../../../crds/formats/extensions.ts'
+import { ExtensionName } from '../../../crds/motor.ts'
 import { requireNotDeleting, requireQuota } from '../instance-lookup.ts'
 
 const ExtensionView = z

@@ -45,7 +45,7 @@ export function matches({ spec }: SharedInstance, { identifier, region, motor }:
 }
 
 /** `GET /v1/instances`: the instances of the home namespace, newest first. */
-export function listInstances({ scopes, instances, regions }: InstanceDeps): AnyRoute {
+function listInstances({ scopes, instances, regions }: InstanceDeps): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/instances',

@@ -164,7 +164,7 @@ const PREFIX = 'mt_'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const LENGTH = 32
 
-export const PasswordView = z
+const PasswordView = z
   .object({
     id: z.uuid(),
     password: z.string().optional().describe('Only in the answer to the creation.'),
@@ -213,4 +213,4 @@ export function deriveTunnelPassword(secret: Uint8Array, salt: string): string {
   return PREFIX + Array.from(bytes.subarray(0, LENGTH), (byte) => BASE62[byte % BASE62.length]).join('')
 }
 
-export const sha256Of = (password: string): string => createHash('sha256').update(password).digest('hex')
+const sha256Of = (password: string): string => createHash('sha256').update(password).digest('hex')

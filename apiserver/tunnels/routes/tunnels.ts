@@ -39,7 +39,7 @@ export function journalRoutes(wiring: JournalWiring): AnyRoute[] {
 }
 
 /** `GET …/tunnels`: newest first. */
-export function listTunnels({ scopes, tunnels, show }: TunnelDeps): AnyRoute {
+function listTunnels({ scopes, tunnels, show }: TunnelDeps): AnyRoute {
   return route({
     method: 'get',
     path: TUNNELS_PATH,
@@ -60,7 +60,7 @@ export function listTunnels({ scopes, tunnels, show }: TunnelDeps): AnyRoute {
 }
 
 /** `GET …/tunnels/{t}` */
-export function getTunnel(deps: TunnelDeps): AnyRoute {
+function getTunnel(deps: TunnelDeps): AnyRoute {
   const find = createTunnelLookup(deps)
   return route({
     method: 'get',
@@ -78,7 +78,7 @@ export function getTunnel(deps: TunnelDeps): AnyRoute {
 }
 
 /** `GET …/tunnels/{t}/certificate` */
-export function getTunnelCertificate(deps: TunnelDeps): AnyRoute {
+function getTunnelCertificate(deps: TunnelDeps): AnyRoute {
   const find = createTunnelLookup(deps)
   return route({
     method: 'get',
@@ -106,7 +106,7 @@ const ConnectView = z
   .meta({ id: 'Connect' })
 
 /** `GET …/tunnels/{t}/connect` */
-export function getTunnelConnect(deps: TunnelDeps): AnyRoute {
+function getTunnelConnect(deps: TunnelDeps): AnyRoute {
   const { endpoints } = deps
   const find = createTunnelLookup(deps)
   return route({

@@ -3,11 +3,11 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { duplexPair } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/http2.ts'
-import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
-import { rawVisitor } from '../../support/edge/raw-http.ts'
-import { EVERY_ODD_BYTE, SMUGGLED, smugglingCorpus } from '../../support/edge/smuggling-corpus.ts'
-import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { block, data, FRAME, headers, http2Visitor } from '../../../support/edge/http2.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../../support/edge/proxy-fixture.ts'
+import { rawVisitor } from '../../../support/edge/raw-http.ts'
+import { EVERY_ODD_BYTE, SMUGGLED, smugglingCorpus } from '../../../support/edge/smuggling-corpus.ts'
+import { freshHostname } from '../../../support/edge/ssh-edge.ts'
 
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({

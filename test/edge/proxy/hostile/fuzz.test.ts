@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { honest, type Honest, createMutator } from '../../support/edge/attack-tools.ts'
-import { block, continuation, data, headers, openHeaders, PREFACE, reset } from '../../support/edge/http2.ts'
-import { logIn, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
-import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
+import { honest, type Honest, createMutator } from '../../../support/edge/attack-tools.ts'
+import { block, continuation, data, headers, openHeaders, PREFACE, reset } from '../../../support/edge/http2.ts'
+import { logIn, sendMessage, socketOf } from '../../../support/edge/ssh2-client.ts'
+import { startWholeEdge, type WholeEdge } from '../../../support/edge/whole-edge.ts'
 
 /** Duration of each test in milliseconds. The tests run at the same time. */
 const MS = 15_000
