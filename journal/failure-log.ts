@@ -40,7 +40,7 @@ export function createLogLimit(ms: number, now: () => number = () => performance
 /** Operation on the disk: to write, to sync, or to read records on their way to the journal. */
 export type DiskTask = 'write' | 'sync' | 'ship'
 
-export interface DiskHealthDeps {
+interface DiskHealthDeps {
   readonly directory: string
   readonly log: Logger
   readonly now?: () => number

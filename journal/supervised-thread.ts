@@ -1,7 +1,6 @@
-import { setTimeout } from 'node:timers/promises'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { backoffMs } from '../shared/backoff.ts'
+import { backoffMs, sleep } from '../shared/timers.ts'
 import { createLogLimit } from './failure-log.ts'
 import { MooringError } from '../shared/errors.ts'
 
@@ -61,7 +60,7 @@ export interface SupervisedThread<Q, A> {
 export async function superviseThread<Q, A extends { readonly type: string }>(
   deps: SupervisedThreadDeps,
 ): Promise<SupervisedThread<Q, A>> {
-  const { program, path, log, pause = pauseFor } = deps
+  const { program, path, log, pause = sleep } = deps
   const closing = new AbortController()
   let thread: Thread<Q, A> | undefined = await startThread<Q, A>(program, path)
   const [ofDeaths, ofStarts] = [createLogLimit(LOG_MS), createLogLimit(LOG_MS)]
@@ -172,12 +171,4 @@ async function startThread<Q, A extends { readonly type: string }>(program: URL,
 
 function isFailure(content: { readonly type: string }): content is Failure {
   return content.type === 'failed'
-}
-
-async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {
-  await setTimeout(ms, undefined, { signal, ref: false }).catch(ignoreAbort)
-}
-
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error
 }

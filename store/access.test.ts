@@ -2,10 +2,9 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
 import type { Kind, Resource } from '../crds/kind.ts'
 import { clusterRoleOf, labels, PLATFORM_ADMIN_GROUP, PLATFORM_ADMIN_ROLE, roleGroup } from '../crds/names.ts'
-import type { Access, Question } from './access.ts'
+import { type Access, type Question, bindingIndexes, createRoleAccess } from './access.ts'
 import { type Cache, createCache } from './cache.ts'
 import type { Store } from './port.ts'
-import { bindingIndexes, createRoleAccess } from './role-access.ts'
 
 const stop = new AbortController()
 afterAll(() => {

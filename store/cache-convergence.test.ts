@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
 import { startCache, createScriptedStore, type ScriptedStore } from '../test/support/store/caches.ts'
 import { settle, type VirtualClock } from '../test/support/clocks.ts'
-import { StoreCode, StoreError } from './errors.ts'
+import { StoreCode, StoreError } from './port.ts'
 
 const names = fc.constantFrom('a', 'b', 'c', 'd')
 const step = fc.oneof(

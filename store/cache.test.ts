@@ -3,9 +3,7 @@ import { Organization } from '../crds/organization.ts'
 import { startCache, createScriptedStore } from '../test/support/store/caches.ts'
 import { settle } from '../test/support/clocks.ts'
 import { type Cache, createCache } from './cache.ts'
-import { StoreCode, StoreError } from './errors.ts'
-import { keyToString } from './key-string.ts'
-import type { Store } from './port.ts'
+import { StoreCode, StoreError, keyToString, type Store } from './port.ts'
 
 const revisionOf = (cache: Cache<typeof Organization>, name: string) => cache.get({ name })?.metadata.resourceVersion
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { mergePatch } from './merge-patch.ts'
+import { mergePatch } from './port.ts'
 
 // RFC 7396, appendix A.
 test.each([

@@ -2,7 +2,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { Logger } from 'pino'
 import type { EndpointSlice } from '../../crds/core.ts'
 import type { Cache } from '../../store/cache.ts'
-import { backoffMs } from '../../shared/backoff.ts'
+import { backoffMs } from '../../shared/timers.ts'
 import type { MeshLimits } from './limits.ts'
 import { MESH_TLS, type MeshIdentity } from './mesh-files.ts'
 

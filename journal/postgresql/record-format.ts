@@ -29,7 +29,7 @@ export const timeOfId = (id: string): number => Number.parseInt(id.slice(0, 8) +
 export const isUuid = (text: string): boolean => UUID.test(text)
 
 /** Whether a text is a UUIDv7, as the id of every record must be. */
-export const isRecordId = (text: string): boolean => RECORD_ID.test(text)
+const isRecordId = (text: string): boolean => RECORD_ID.test(text)
 
 /** Rejects a record without a valid id at once: it is a defect of the caller, and could never be kept. */
 export function withId<R extends { readonly id: string }>(record: R): R {

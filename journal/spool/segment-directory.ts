@@ -76,7 +76,7 @@ export class SegmentDirectory {
  * Counts the bytes and records of the whole frames of a file, by their headers alone. A truncated frame at the end does not
  * count. Throws the system's error.
  */
-export function measureSegment(files: Files, path: string): { readonly bytes: number; readonly records: number } {
+function measureSegment(files: Files, path: string): { readonly bytes: number; readonly records: number } {
   const size = files.size(path)
   return withFile(files, path, (fd) => {
     let [bytes, records] = [0, 0]
@@ -90,7 +90,7 @@ export function measureSegment(files: Files, path: string): { readonly bytes: nu
 }
 
 /** Part of a file to read, with upper bounds of records and bytes. */
-export interface ReadSpan {
+interface ReadSpan {
   readonly offset: number
   /** Bytes from `offset` to the end of the last whole frame. */
   readonly left: number
@@ -99,7 +99,7 @@ export interface ReadSpan {
 }
 
 /** Frames that were read: `bytes` bytes from the offset on. */
-export interface ReadFrames {
+interface ReadFrames {
   readonly frames: readonly Frame[]
   readonly records: number
   readonly bytes: number
@@ -109,7 +109,7 @@ export interface ReadFrames {
  * Reads frames from an offset on, at least one, up to the bounds of `span`. Returns no frame where the file is damaged. Throws
  * the system's error.
  */
-export function readSegment(files: Files, path: string, span: ReadSpan): ReadFrames {
+function readSegment(files: Files, path: string, span: ReadSpan): ReadFrames {
   const { offset, left } = span
   const raw = withFile(files, path, (fd) => {
     const head = frameHead(readWhole(files, fd, { offset, length: HEADER_BYTES }))

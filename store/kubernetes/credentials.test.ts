@@ -3,7 +3,7 @@ import type { RequestOptions } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { loadClusterConfig } from './cluster-config.ts'
+import { loadClusterConfig } from './credentials.ts'
 
 const POD = { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' }
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'cluster-config-'))

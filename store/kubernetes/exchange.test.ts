@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Attempt } from './exchange.ts'
-import { retryMs } from './retry.ts'
+import { type Attempt, retryMs } from './exchange.ts'
 
 const answered = (status: number, retryAfterMs?: number): Attempt => ({
   type: 'answered',
