@@ -1,4 +1,3 @@
-import { X509Certificate } from 'node:crypto'
 import { issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
 
 export interface CertificatesDeps {
@@ -70,10 +69,6 @@ export function createAdminCertificate({ ca, user, now }: AdminCertificateDeps):
     return pair
   }
 }
-
-/** Common name of a certificate in PEM. */
-export const commonNameOf = (certificate: string): string | undefined =>
-  /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject)?.[1]
 
 /**
  * Returns the names of the certificate for unknown hosts: hostnames below the domain without a tunnel, and the domain itself. With it a

@@ -136,6 +136,34 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   }
 }
 
+interface PoolDeps {
+  readonly servers: Cache<typeof DatabaseServer>
+  /** Instances, with the index `server`: the DatabaseServer of an instance. */
+  readonly instances: Cache<typeof SharedInstance>
+  readonly admins: Admins
+  /** Spare databases per server. */
+  readonly size: number
+}
+
+/**
+ * Creates the reconciler that keeps the warm pool of one server full, with one unit of work per call, so that other work waits only
+ * shortly. Triggered when the server comes up and when an instance on it appears or is deleted.
+ */
+export function createPoolReconciler({ servers, instances, admins, size }: PoolDeps): (key: Key) => Promise<Outcome> {
+  return async function reconcilePool(key) {
+    const server = servers.get(key)
+    const open = admins.get(key.name)
+    if (server?.spec.tenancy === 'internal') return { result: 'settled', reason: 'NoTenants' }
+    if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
+      return { result: 'waiting', reason: 'ServerNotReady' }
+    // After a start of the operator, finding that a server is up changes no object, so no event triggers this reconcile.
+    if (!open) return { result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: RETRY_MS }
+    const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
+    const more = await open.admin.tidy(Math.min(size, free))
+    return more ? { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { result: 'settled', reason: 'Full' }
+  }
+}
+
 /** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
 const GRACE_MS = 15_000
 
@@ -164,33 +192,5 @@ export function createFirstObservation(now: () => Date): FirstObservation {
       return unknown
     },
     forget: ({ metadata }) => void deadlines.delete(metadata.uid),
-  }
-}
-
-interface PoolDeps {
-  readonly servers: Cache<typeof DatabaseServer>
-  /** Instances, with the index `server`: the DatabaseServer of an instance. */
-  readonly instances: Cache<typeof SharedInstance>
-  readonly admins: Admins
-  /** Spare databases per server. */
-  readonly size: number
-}
-
-/**
- * Creates the reconciler that keeps the warm pool of one server full, with one unit of work per call, so that other work waits only
- * shortly. Triggered when the server comes up and when an instance on it appears or is deleted.
- */
-export function createPoolReconciler({ servers, instances, admins, size }: PoolDeps): (key: Key) => Promise<Outcome> {
-  return async function reconcilePool(key) {
-    const server = servers.get(key)
-    const open = admins.get(key.name)
-    if (server?.spec.tenancy === 'internal') return { result: 'settled', reason: 'NoTenants' }
-    if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
-      return { result: 'waiting', reason: 'ServerNotReady' }
-    // After a start of the operator, finding that a server is up changes no object, so no event triggers this reconcile.
-    if (!open) return { result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: RETRY_MS }
-    const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
-    const more = await open.admin.tidy(Math.min(size, free))
-    return more ? { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { result: 'settled', reason: 'Full' }
   }
 }

@@ -6,8 +6,7 @@ import type { SessionBounds } from '../engines/engine.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
-import { type KeptCredentials, readSecrets } from './secrets.ts'
-import { createSizeCheck } from './server-checks.ts'
+import { type KeptCredentials, readSecrets, createSizeCheck } from './server-checks.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
 export interface WatchdogDeps {

@@ -20,6 +20,7 @@ interface Deps {
 /** Drops the database and the role of a name, including other tenants' grants to the role, and verifies that the catalog has neither. */
 export type Discard = (name: string) => Promise<void>
 
+/** Creates the removal of databases and roles on one server. It repeats a drop that meets new grants to the role. */
 export function createDiscard({ connection, inFlight }: Deps): Discard {
   async function dropDatabase(name: string): Promise<void> {
     await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)

@@ -111,6 +111,7 @@ fail('landlock_restrict_self') if syscall($restrict, $rules, 0) < 0;
 exec { $command[0] } @command or fail($command[0]);
 `
 
+/** Launcher that needs no directory to mount on: Landlock leaves the file system as it is, and restricts access to it. */
 export function landlockLauncher(installation: string): Launcher {
   return { file: '/usr/bin/perl', args: ['-e', LANDLOCK, installation], env: {} }
 }

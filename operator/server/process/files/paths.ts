@@ -28,6 +28,7 @@ export interface ServerPaths {
   readonly view: string
 }
 
+/** Files of the server with this uid, in the directory of all servers. */
 export function serverPaths(directory: string, uid: string): ServerPaths {
   const root = join(directory, uid)
   return {
@@ -107,6 +108,7 @@ export async function readRecord(paths: ServerPaths): Promise<Record | undefined
   }
 }
 
+/** Replaces the record atomically. */
 export async function writeRecord(paths: ServerPaths, record: Record): Promise<void> {
   await writeDurably(paths.record, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 })
 }
