@@ -17,7 +17,7 @@ const fieldsOf = (text: string): readonly number[] =>
 const stat = async (pid: number): Promise<readonly number[]> => fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))
 
 /** Returns the processor time of a process in seconds, with its threads and without its children, from /proc/{pid}/stat. */
-export function cpuSecondsIn(text: string): number {
+function cpuSecondsIn(text: string): number {
   const fields = fieldsOf(text)
   return ((fields[11] ?? 0) + (fields[12] ?? 0)) / TICKS
 }

@@ -5,7 +5,16 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { serverPaths, writeRecord } from '../../operator/server/process/files/paths.ts'
 import { processOf } from '../../operator/server/process/spawn/proc.ts'
-import { ask, bareScratch, recordOf, connect, databaseServer, reach, runtimeIn, scratch } from '../support/operator/process-runtime.ts'
+import {
+  ask,
+  bareScratch,
+  recordOf,
+  connect,
+  databaseServer,
+  reach,
+  runtimeIn,
+  scratch,
+} from '../support/operator/process-runtime.ts'
 
 describe('after a crash of Mooring', () => {
   /** Runs a separate process that starts the server. */

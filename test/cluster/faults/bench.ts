@@ -82,7 +82,7 @@ export interface Engines extends AsyncDisposable {
 }
 
 /** Opens the comparison, which reads as the administrator of each server. */
-export async function openEngines(kubeconfig: string): Promise<Engines> {
+async function openEngines(kubeconfig: string): Promise<Engines> {
   const store = createKubernetesStore({ config: await loadClusterConfig({ KUBECONFIG: kubeconfig }) })
   const authority = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'mooring-apiserver' })
   const ca = decodeSecret(authority?.data ?? {}, 'ca.crt')

@@ -51,7 +51,7 @@ export async function startBed(): Promise<Bed> {
 }
 
 /** Starts dockerd. Uses a manually started one instead and keeps it running. */
-export async function startDockerd(): Promise<{ readonly host: string } & AsyncDisposable> {
+async function startDockerd(): Promise<{ readonly host: string } & AsyncDisposable> {
   const started = !(await isUp('tc_docker_init'))
   const host = await run({ title: 'starting dockerd', file: script('docker-up'), args: [], env: started ? OWNED : {} })
   return {

@@ -133,7 +133,7 @@ export interface RegistryProxy extends AsyncDisposable {
  * Starts an HTTP proxy (RFC 9110, section 9.3.6: CONNECT) on `address` that connects only to `registry`. Images are built in a
  * network without a route to other networks and get their packages over this proxy.
  */
-export async function startRegistryProxy(address: string, registry: URL): Promise<RegistryProxy> {
+async function startRegistryProxy(address: string, registry: URL): Promise<RegistryProxy> {
   const target = { host: registry.hostname, port: Number(registry.port || '443') }
   const allowed = `${target.host}:${target.port}`
   const open = new Set<Socket>()

@@ -3,7 +3,18 @@ import { Namespace, Secret } from '../../../crds/core.ts'
 import type { OwnerReference } from '../../../crds/kind.ts'
 import { Region } from '../../../crds/region.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { aRegion, finalizer, instance, type Open, openTestStore, type TestStore, expectStoreError, unique, expectGone, reader } from './test-store.ts'
+import {
+  aRegion,
+  finalizer,
+  instance,
+  type Open,
+  openTestStore,
+  type TestStore,
+  expectStoreError,
+  unique,
+  expectGone,
+  reader,
+} from './test-store.ts'
 
 const held = { metadata: { finalizers: [finalizer] } }
 

@@ -23,7 +23,7 @@ export const DOMAIN = 't.test'
 type Config = Partial<TunnelConfig>
 
 /** Returns the route of a tunnel, without the resources behind it. */
-export function routeTo(hostname: string, config: Config = {}): Route {
+function routeTo(hostname: string, config: Config = {}): Route {
   const whole = TunnelConfig.parse(config)
   return {
     id: `uid-${hostname}`,
