@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isIP } from 'node:net'
-import { type Arrival, Exchange } from './exchange.ts'
+import type { Arrival } from './arrival.ts'
+import { Exchange } from './exchange.ts'
 import {
   CHALLENGE_PATH,
   firstRejection,
