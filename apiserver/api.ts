@@ -1,31 +1,45 @@
 import type { RequestListener } from 'node:http'
-import { Router } from 'express'
+import { Router, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import { createApp, createRequestLimiters } from './http/app.ts'
-import { createApiTokenVerifier } from './auth/api-token.ts'
+import { createApiTokenVerifier, apiTokenIndexes } from './auth/api-token.ts'
 import type { TokenIssuer } from './auth/issuer.ts'
-import { createJwtVerifier, type IssuerConfig } from './auth/jwt.ts'
+import { createJwtVerifier } from './auth/jwt.ts'
+import type { IssuerConfig } from './auth/trusted-issuers.ts'
 import { createCatchUp } from './resources/cache-waits.ts'
 import { createDocsRouter } from './openapi/docs-router.ts'
-import { INSTANCE_LIMITS } from './instances/instance-deps.ts'
+import { INSTANCE_LIMITS, type InstanceWiring } from './instances/instance-deps.ts'
 import type { ApiLimits } from './http/rate-limit.ts'
-import type { ApiMetrics } from './metrics.ts'
-import { rejectUntilSynced } from './http/default-responses.ts'
-import { createOpenRoutes } from './open-routes.ts'
+import type { ApiMetrics } from './http/access-log.ts'
+import { rejectUntilSynced, onlyGet } from './http/default-responses.ts'
 import { openApiDocument } from './openapi/openapi.ts'
-import { regionForExamples, withRegion } from './openapi/openapi-examples.ts'
+import { regionForExamples, withRegion } from './openapi/openapi-schemas.ts'
 import { servedMotors } from './catalog/regions.ts'
-import type { Listener } from './http/route.ts'
-import { allRoutes } from './routes.ts'
+import type { Listener, AnyRoute } from './http/route.ts'
 import { createScopes } from './auth/scope.ts'
 import type { Store } from '../store/port.ts'
-import { createValueDigest } from '../shared/audit-secrets.ts'
+import { createValueDigest } from '../journal/audit-entry.ts'
 import { OWN_ISSUER } from '../crds/names.ts'
-import type { Access } from '../store/access.ts'
-import type { ApiCaches } from './resources/caches.ts'
+import { type Access, bindingIndexes } from '../store/access.ts'
 import { createAudit } from './journal/audit.ts'
 import type { Journal } from '../journal/port.ts'
-import type { TunnelRoutesWiring } from './tunnels/routes/tunnels.ts'
+import { type TunnelRoutesWiring, tunnelRoutes } from './tunnels/routes/tunnels.ts'
+import type { TenancyWiring } from './tenancy/tenancy-deps.ts'
+import { catalogRoutes, type CatalogWiring } from './catalog/catalog-routes.ts'
+import { instanceRoutes } from './instances/routes/instances.ts'
+import { tenancyRoutes } from './tenancy/tenancy.ts'
+import { ApiToken } from '../crds/api-token.ts'
+import { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
+import { Organization } from '../crds/organization.ts'
+import { Plan } from '../crds/plan.ts'
+import { Region } from '../crds/region.ts'
+import { SharedInstance } from '../crds/shared-instance.ts'
+import { TenantNamespace } from '../crds/tenant-namespace.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../crds/tunnel-password.ts'
+import type { Cache, CacheDeps, CacheSet } from '../store/cache.ts'
+import { tunnelLookupIndexes } from './tunnels/tunnel-lookup.ts'
 
 export interface ApiDeps {
   readonly store: Store
@@ -84,4 +98,82 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     return createApp({ ...deps, listener, routes, open, verifyJwt, verifyApiToken, limiters })
   }
   return { shared: app('shared'), dedicated: app('dedicated') }
+}
+
+/** Dependencies of all routes; `tunnels` is absent in an installation without edges. */
+export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
+
+/** Returns every route of the API, of both listeners. */
+export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
+  const { tunnels } = wiring
+  return [
+    ...catalogRoutes(wiring),
+    ...instanceRoutes(wiring),
+    ...tenancyRoutes(wiring),
+    ...(tunnels ? tunnelRoutes(tunnels) : []),
+  ]
+}
+
+interface OpenRoutesDeps {
+  /** Mooring's own issuer; its documents are published when present. */
+  readonly issuer?: Pick<TokenIssuer, 'jwks' | 'discovery'> | undefined
+  /** Whether requests can be served. */
+  readonly isReady: () => boolean
+}
+
+/** Creates the routes without authentication: `/healthz`, `/readyz` and the issuer's discovery documents. */
+export function createOpenRoutes({ issuer, isReady }: OpenRoutesDeps): Router {
+  const router = Router({ caseSensitive: true, strict: true })
+  const get = (path: string, handler: RequestHandler) => router.route(path).get(handler).all(onlyGet)
+  get('/healthz', (_req, res) => void res.json({ status: 'ok' }))
+  get('/readyz', (_req, res) => {
+    const ready = isReady()
+    if (!ready) res.setHeader('Retry-After', '1')
+    res.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'starting' })
+  })
+  if (issuer) {
+    get('/.well-known/jwks.json', (_req, res) => void res.type('application/jwk-set+json').send(JSON.stringify(issuer.jwks)))
+    get('/.well-known/openid-configuration', (_req, res) => void res.json(issuer.discovery))
+  }
+  return router
+}
+
+/** Caches of the API; the process may share them with other components. */
+export interface ApiCaches {
+  readonly organizations: Cache<typeof Organization>
+  readonly tenantNamespaces: Cache<typeof TenantNamespace>
+  readonly namespaces: Cache<typeof Namespace>
+  /** Cache with `bindingIndexes` (store/access.ts). */
+  readonly roleBindings: Cache<typeof RoleBinding>
+  /** Cache with `bindingIndexes` (store/access.ts). */
+  readonly clusterRoleBindings: Cache<typeof ClusterRoleBinding>
+  /** Cache with `apiTokenIndexes` (auth/api-token.ts). */
+  readonly apiTokens: Cache<typeof ApiToken>
+  readonly regions: Cache<typeof Region>
+  readonly plans: Cache<typeof Plan>
+  readonly instances: Cache<typeof SharedInstance>
+}
+
+/** Creates the caches of an API server. `instanceIndexes` are for components that share the caches; the API itself needs none. */
+export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDeps<typeof SharedInstance>['indexes']): ApiCaches {
+  return {
+    organizations: cached(Organization),
+    tenantNamespaces: cached(TenantNamespace),
+    namespaces: cached(Namespace),
+    roleBindings: cached(RoleBinding, bindingIndexes),
+    clusterRoleBindings: cached(ClusterRoleBinding, bindingIndexes),
+    apiTokens: cached(ApiToken, apiTokenIndexes),
+    regions: cached(Region),
+    plans: cached(Plan),
+    instances: cached(SharedInstance, instanceIndexes),
+  }
+}
+
+/** Creates the additional caches of the tunnel routes. */
+export function createTunnelCaches({ cached }: CacheSet) {
+  return {
+    endpoints: cached(TunnelEndpoint),
+    tunnels: cached(Tunnel, tunnelLookupIndexes),
+    tunnelPasswords: cached(TunnelPassword),
+  }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { generateIssuerKey, publicKeySet } from '../operator/installation/issuer-key.ts'
+import { generateIssuerKey, publicKeySet } from '../operator/installation/api-secret.ts'
 import { type ApiFiles, openMountedFiles } from './mounted-files.ts'
 
 const log = pino({ level: 'silent' })

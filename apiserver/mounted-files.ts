@@ -3,10 +3,8 @@ import { join } from 'node:path'
 import type { JSONWebKeySet } from 'jose'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { type PolledFiles, pollFiles } from '../process/polled-files.ts'
 import { MooringError } from '../shared/errors.ts'
-
-/** Polling interval. Short against the minute that the kubelet needs to update a mounted Secret. */
-const POLL_MS = 10_000
 
 /** Content of the operator's Secret for the API, mounted as files. */
 export interface ApiFiles {
@@ -32,13 +30,7 @@ export interface MountedFilesDeps {
 }
 
 /** Current files. Disposing stops the polling. */
-export interface MountedFiles extends Disposable {
-  current(): ApiFiles
-  /** Registers a handler that runs after each change that was read successfully. */
-  onChange(handler: (files: ApiFiles) => void): void
-  /** Checks the files for changes now. The timer calls this. */
-  poll(): Promise<void>
-}
+export type MountedFiles = PolledFiles<ApiFiles>
 
 const Keys = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) })
 const Pem = z.string().regex(/-----BEGIN /)
@@ -59,33 +51,16 @@ const Content = z.object({
 })
 
 /** Reads the files and polls them for changes. @throws MooringError `files_unreadable` */
-export async function openMountedFiles(deps: MountedFilesDeps): Promise<MountedFiles> {
-  const { log, everyMs = POLL_MS } = deps
-  const handlers: ((files: ApiFiles) => void)[] = []
-  let known = await readAll(deps)
-
-  async function poll(): Promise<void> {
-    try {
-      const now = await readAll(deps)
-      if (now.text === known.text) return
-      known = now
-      log.info('the mounted certificate or keys have changed')
-      for (const handler of handlers) handler(now.files)
-    } catch (error) {
-      log.error({ err: error }, 'the mounted files cannot be read; the previous ones stay in use')
-    }
+export function openMountedFiles(deps: MountedFilesDeps): Promise<MountedFiles> {
+  const { log, everyMs } = deps
+  const says = {
+    changed: 'the mounted certificate or keys have changed',
+    failed: 'the mounted files cannot be read; the previous ones stay in use',
   }
-
-  const timer = setInterval(() => void poll(), everyMs).unref()
-  return {
-    current: () => known.files,
-    onChange: (handler) => void handlers.push(handler),
-    poll,
-    [Symbol.dispose]: () => clearInterval(timer),
-  }
+  return pollFiles({ read: () => readAll(deps), says, log, everyMs })
 }
 
-async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps): Promise<{ text: string; files: ApiFiles }> {
+async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps): Promise<ApiFiles> {
   const paths = {
     certificate: join(tlsDirectory, 'tls.crt'),
     key: join(tlsDirectory, 'tls.key'),
@@ -102,7 +77,7 @@ async function readAll({ directory, tlsDirectory = directory }: MountedFilesDeps
     const raw = Object.fromEntries(texts.map(([name, text]) => [name, text.startsWith('-----BEGIN ') ? text : text.trim()]))
     const { jwks, insideCertificate, insideKey, ...files } = Content.parse(raw)
     const inside = { certificate: insideCertificate, key: insideKey }
-    return { text: JSON.stringify(raw), files: { ...files, jwks, inside } }
+    return { ...files, jwks, inside }
   } catch (error) {
     // A ZodError may quote its input, which contains keys: only the names of the fields are kept.
     const reason =

@@ -1,6 +1,5 @@
-import { LOG_SETTINGS } from '../process/log.ts'
-import { QUOTA_SETTINGS } from '../process/quotas.ts'
-import { Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
+import { LOG_SETTINGS } from '../process/run.ts'
+import { QUOTA_SETTINGS, Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
 import { DEFAULT_LIMITS } from './http/rate-limit.ts'
 import { createSettingsParser, flagOf, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 

@@ -1,9 +1,9 @@
 import { Secret } from '../crds/core.ts'
 import { MooringError } from '../shared/errors.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { type CommandLine, readFlags } from '../process/command-line.ts'
+import { type CommandLine, readFlags } from '../process/settings.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
-import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
 import { type IssuerKey, IssuerKeyFile, type TokenClaims } from './auth/issuer.ts'
 import { printToken, readClaims, tokenCommand } from './auth/token-request.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { endStatus, endWithin } from './formats/lifetime.ts'
+import { endStatus, endWithin } from './formats/fields.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { ROLES } from './names.ts'
 

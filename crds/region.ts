@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { boundedMap } from './formats/bounded-map.ts'
-import { ExtensionName, USUAL_EXTENSIONS } from './formats/extensions.ts'
+import { boundedMap } from './formats/fields.ts'
+import { ExtensionName, USUAL_EXTENSIONS, Motor, partsOf } from './motor.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
-import { Motor, partsOf } from './motor.ts'
 
 /** Reasons of a region's `Ready` condition. */
 export const RegionReason = {

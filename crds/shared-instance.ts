@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
-import { ExtensionName } from './formats/extensions.ts'
-import { Motor } from './motor.ts'
+import { ExtensionName, Motor } from './motor.ts'
 
 export const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9 ._/:@#+-]{0,62}$/
 export const IDENTIFIER_RULE = 'must be 1 to 63 letters, digits, blanks or ._/:@#+- and start with a letter or digit'

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 
-// The global `performance` is a getter, as `Buffer` is: see buffers.ts.
+// The global `performance` is a getter, as `Buffer` is: see memory.ts.
 
 /** Clocks of an edge. */
 export interface EdgeClock {

@@ -1,6 +1,6 @@
 import { runProgram } from '../process/run.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
-import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
 import { parseSettings } from './settings.ts'
 import { startEdge } from './start.ts'
 

@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Secret } from '../crds/core.ts'
 import { encodeSecret } from '../operator/secret-data.ts'
-import { StoreError } from '../store/errors.ts'
-import type { Store } from '../store/port.ts'
+import { StoreError, type Store } from '../store/port.ts'
 import { type Pem, createPems } from './pems.ts'
 
 const NAME = 'tunnel-a-certificate'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Logger } from 'pino'
 import { Secret } from '../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { backoffMs } from '../shared/backoff.ts'
+import { backoffMs } from '../shared/timers.ts'
 import type { Store } from '../store/port.ts'
 
 /** Certificate chain and its private key, PEM. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import { afterAll, describe, expect, test } from 'vitest'
-import { selfSignedPem } from '../test/support/edge/self-signed.ts'
+import { selfSignedPem } from '../test/support/edge/proxy-fixture.ts'
 import { inBlock, lasting, pauseReads, readAll } from './reads.ts'
 
 const cleanup = new AsyncDisposableStack()

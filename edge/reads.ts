@@ -1,8 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
-import { madeGarbage } from './garbage-collection.ts'
-import { ownBytes } from './buffers.ts'
+import { madeGarbage, ownBytes } from './memory.ts'
 
 /** Maximum bytes of one read, as in Node. */
 const READ_BYTES = 64 * 1024

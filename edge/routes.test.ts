@@ -1,14 +1,15 @@
 import { expect, test, vi } from 'vitest'
+import fc from 'fast-check'
 import { Namespace } from '../crds/core.ts'
 import type { DraftMeta } from '../crds/kind.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelConfig } from '../crds/tunnel-config.ts'
 import { PASSWORD_LIFE_MS, TunnelPassword } from '../crds/tunnel-password.ts'
-import { createCacheSet } from '../store/cache-set.ts'
+import { createCacheSet } from '../store/cache.ts'
 import { openTemporaryStore } from '../test/support/store/temporary-store.ts'
 import type { Store } from '../store/port.ts'
-import { settableClock } from '../test/support/edge/settable-clock.ts'
-import { createRoutes, routedPasswordIndexes } from './routes.ts'
+import { settableClock } from '../test/support/clocks.ts'
+import { createRoutes, routedPasswordIndexes, KeyIndex } from './routes.ts'
 
 const NAMESPACE = 'acme--prod'
 const HOSTNAME = '0123456789abcdef'
@@ -232,4 +233,39 @@ test('a key leads to the tunnels that list it, as long as they are served', asyn
   expect(found()).toEqual([HOSTNAME])
   await at.after(() => at.store.delete(Tunnel, web))
   expect(found()).toEqual([])
+})
+
+const blob = (number: number) => Buffer.from(`key ${number}`)
+const line = (number: number, comment = '') => `ssh-ed25519 ${blob(number).toString('base64')}${comment}`
+const TYPE = 'ssh-ed25519'
+
+test('a key is found by type and bytes, whatever its comment and padding', () => {
+  const index = new KeyIndex()
+  index.replace('a', [], [line(1, ' me@host'), line(22).replace(/=+$/, '')])
+  expect([index.of(TYPE, blob(1), 9), index.of(TYPE, blob(22), 9)]).toEqual([['a'], ['a']])
+  expect([index.of('ssh-rsa', blob(1), 9), index.of(TYPE, blob(3), 9)]).toEqual([[], []])
+})
+
+test('a lookup returns at most the given number of tunnels', () => {
+  const index = new KeyIndex()
+  for (let number = 0; number < 100; number++) index.replace(`tunnel-${number}`, [], [line(1)])
+  expect(index.of(TYPE, blob(1), 3)).toHaveLength(3)
+})
+
+test('after any changes a key is found in exactly the tunnels that list it', () => {
+  const change = fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.array(fc.nat(4), { maxLength: 5 }))
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 30 }), (changes) => {
+      const [index, lists] = [new KeyIndex(), new Map<string, readonly string[]>()]
+      for (const [hostname, numbers] of changes) {
+        const after = numbers.map((number) => line(number))
+        index.replace(hostname, lists.get(hostname) ?? [], after)
+        lists.set(hostname, after)
+      }
+      for (let number = 0; number <= 4; number++) {
+        const expected = [...lists].filter(([, lines]) => lines.includes(line(number))).map(([hostname]) => hostname)
+        expect([...index.of(TYPE, blob(number), 9)].sort()).toEqual(expected.sort())
+      }
+    }),
+  )
 })

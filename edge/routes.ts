@@ -3,10 +3,8 @@ import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../shared/live-passwor
 import type { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
-import { keyToString } from '../store/key-string.ts'
-import type { Key } from '../store/port.ts'
+import { keyToString, type Key } from '../store/port.ts'
 import type { EdgeClock } from './clock.ts'
-import { KeyIndex } from './key-index.ts'
 import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
 
 export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
@@ -170,4 +168,55 @@ const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certif
 export const routedPasswordIndexes = {
   tunnel: (password: TunnelPassword): readonly string[] => [keyToString(tunnelNamedBy(password))],
   sha256: ({ spec }: TunnelPassword): readonly string[] => [spec.sha256],
+}
+
+/**
+ * Index of tunnels by the public keys in their `authorizedKeys`, updated as tunnels change: the cost of a lookup does not depend on the
+ * number of tunnels. An index key is the type and the base64 text of a public key, without padding and comment.
+ */
+export class KeyIndex {
+  /** One hostname, or a set of hostnames where several tunnels list the key. Most keys belong to one tunnel. */
+  readonly #hostnames = new Map<string, string | Set<string>>()
+
+  /** Replaces the `authorizedKeys` lines of a tunnel. */
+  replace(hostname: string, before: readonly string[], after: readonly string[]): void {
+    if (before === after) return
+    for (const line of before) this.#remove(keyIn(line), hostname)
+    for (const line of after) this.#add(keyIn(line), hostname)
+  }
+
+  /** Returns at most `limit` hostnames of tunnels that list the key, in no particular order. */
+  of(type: string, blob: Buffer, limit: number): readonly string[] {
+    const found = this.#hostnames.get(keyIn(`${type} ${blob.toString('base64')}`))
+    if (found === undefined) return []
+    return typeof found === 'string' ? [found] : firstOf(found, limit)
+  }
+
+  #add(key: string, hostname: string): void {
+    const found = this.#hostnames.get(key)
+    if (found === undefined) this.#hostnames.set(key, hostname)
+    else if (typeof found !== 'string') found.add(hostname)
+    else if (found !== hostname) this.#hostnames.set(key, new Set([found, hostname]))
+  }
+
+  #remove(key: string, hostname: string): void {
+    const found = this.#hostnames.get(key)
+    if (typeof found === 'object') found.delete(hostname)
+    if (found === hostname || (typeof found === 'object' && found.size === 0)) this.#hostnames.delete(key)
+  }
+}
+
+function keyIn(line: string): string {
+  const comment = line.indexOf(' ', line.indexOf(' ') + 1)
+  const key = comment === -1 ? line : line.slice(0, comment)
+  return key.endsWith('=') ? key.replace(/=+$/, '') : key
+}
+
+function firstOf(all: Iterable<string>, limit: number): readonly string[] {
+  const first: string[] = []
+  for (const hostname of all) {
+    if (first.length >= limit) break
+    first.push(hostname)
+  }
+  return first
 }

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Session, Sessions } from './session.ts'
-import { createSessions } from './sessions.ts'
+import { type Session, type Sessions, createSessions } from './sessions.ts'
 
 const never = new AbortController().signal
 const session = (id: string, channels = 0, hostname = 'a', since = 0): Session => ({

@@ -1,9 +1,8 @@
 import { hostname } from 'node:os'
 import { EDGE_PATHS, EDGE_PORTS } from '../shared/edge-objects.ts'
-import type { CommandLine } from '../process/command-line.ts'
-import { LOG_SETTINGS } from '../process/log.ts'
+import { type CommandLine, createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
+import { LOG_SETTINGS } from '../process/run.ts'
 import { Address, ListenPort, Path, Text, whole } from '../process/setting-rules.ts'
-import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
 const SETTINGS = {
   endpoint: setting(Text, '<name>', 'name of the TunnelEndpoint that the edge serves'),

@@ -1,4 +1,4 @@
-import { type ApiCaches, createApiCaches } from '../apiserver/resources/caches.ts'
+import { type ApiCaches, createApiCaches } from '../apiserver/api.ts'
 import { DatabaseServer } from '../crds/database-server.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
 import { instanceIndexes } from '../operator/shared-instance/indexes.ts'
@@ -8,7 +8,7 @@ import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
 import { routedPasswordIndexes } from '../edge/routes.ts'
 import { passwordIndexes, tunnelIndexes } from '../operator/tunnel/indexes.ts'
-import type { CacheSet } from '../store/cache-set.ts'
+import type { CacheSet } from '../store/cache.ts'
 
 /** Creates one cache for each kind, for all components of this process: those of the API, and one more for the operator. */
 export function createCaches(set: CacheSet): ApiCaches & OperatorCaches {

@@ -5,12 +5,10 @@ import { join } from 'node:path'
 import { inspect, promisify } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
-import { writeFileAtomic } from './atomic-file.ts'
-import { shellExports, writeClientFiles } from './client-files.ts'
-import { dataDirAt, openDataDir } from './data-dir.ts'
-import { readIssuer, writeIssuer } from './issuer-file.ts'
-import { createReadyFile, type Ready } from './ready-file.ts'
+import { generateIssuerKey } from '../operator/installation/api-secret.ts'
+import { writeFileAtomic } from './files.ts'
+import { shellExports, writeClientFiles, createReadyFile, type Ready } from './publish.ts'
+import { dataDirAt, openDataDir, readIssuer, writeIssuer } from './data-dir.ts'
 
 const run = promisify(execFile)
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'data-dir-'))

@@ -1,5 +1,5 @@
 import { runProgram } from '../process/run.ts'
-import { READY_FILE_UNUSABLE } from './ready-file.ts'
+import { READY_FILE_UNUSABLE } from './publish.ts'
 import { parseSettings } from './settings.ts'
 import { start } from './start.ts'
 

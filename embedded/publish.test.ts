@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createIssuer } from '../apiserver/auth/issuer.ts'
-import { generateIssuerKey } from '../operator/installation/issuer-key.ts'
+import { generateIssuerKey } from '../operator/installation/api-secret.ts'
 import { openDataDir } from './data-dir.ts'
-import { publish } from './publish.ts'
-import { createReadyFile, type Ready } from './ready-file.ts'
+import { publish, createReadyFile, type Ready } from './publish.ts'
 
 const urls = { sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2' }
 const ready: Omit<Ready, 'token'> = {

@@ -1,6 +1,6 @@
 import { API_SETTINGS, smallBursts } from '../apiserver/settings.ts'
 import { SERVER_SETTINGS } from '../operator/settings.ts'
-import { LOG_SETTINGS } from '../process/log.ts'
+import { LOG_SETTINGS } from '../process/run.ts'
 import { Address, Domain, ListenPort, OptionalPort, Path, PublicHost, Switch } from '../process/setting-rules.ts'
 import { createSettingsParser, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 

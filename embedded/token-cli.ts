@@ -1,7 +1,6 @@
 import { printToken } from '../apiserver/auth/token-request.ts'
 import { MooringError } from '../shared/errors.ts'
-import { dataDirAt } from './data-dir.ts'
-import { readIssuer } from './issuer-file.ts'
+import { dataDirAt, readIssuer } from './data-dir.ts'
 import { parseTokenRequest } from './token-request.ts'
 
 /** Program of `npm run token`. It works whether Mooring runs or not. */

@@ -1,6 +1,6 @@
 import type { TokenClaims } from '../apiserver/auth/issuer.ts'
 import { readClaims, tokenCommand } from '../apiserver/auth/token-request.ts'
-import { type CommandLine, nonEmpty, readFlags } from '../process/command-line.ts'
+import { type CommandLine, nonEmpty, readFlags } from '../process/settings.ts'
 import { Path } from '../process/setting-rules.ts'
 
 /** Parsed command line of `npm run token`. */

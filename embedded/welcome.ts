@@ -1,6 +1,6 @@
 import type { EdgePorts } from '../edge/edge.ts'
 import type { Motor } from '../crds/motor.ts'
-import { shellQuote } from './client-files.ts'
+import { shellQuote } from './publish.ts'
 import type { DataDir } from './data-dir.ts'
 
 export interface WelcomeFacts {

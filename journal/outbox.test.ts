@@ -2,8 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { auditRecord, connectionRecord, requestRecord } from '../test/conformance/journal/records.ts'
 import { createFollowers } from './followers.ts'
 import { createOutbox, type Shipment } from './outbox.ts'
-import { requestBatch } from './request-lines.ts'
-import { requestRows } from './request-text.ts'
+import { requestBatch, requestRows } from './request-text.ts'
 
 const tunnel = 't'
 afterEach(() => {

@@ -1,10 +1,10 @@
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { MooringError } from '../shared/errors.ts'
-import { backoffMs } from '../shared/backoff.ts'
+import { backoffMs, sleep } from '../shared/timers.ts'
 import type { Followers } from './followers.ts'
 import type { Backlog, DropReason } from './metrics.ts'
 import type { AuditRecord, ConnectionRecord, JournalWriter, RequestRecord } from './port.ts'
-import { RequestLines } from './request-lines.ts'
+import { RequestLines } from './request-text.ts'
 
 /** Maximum time that a request waits for its batch, in milliseconds. */
 const BATCH_MS = 8
@@ -154,7 +154,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   }
 
   async function backOff(failures: number): Promise<void> {
-    await setTimeout(backoffMs(BACK_OFF, failures), undefined, { signal: closing.signal, ref: false }).catch(ignoreAbort)
+    await sleep(backoffMs(BACK_OFF, failures), closing.signal)
   }
 
   function putBack(batches: readonly Batch[], going: readonly Event[]): void {
@@ -280,8 +280,4 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       for (const { done } of events) done.reject(closedError())
     },
   }
-}
-
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error
 }

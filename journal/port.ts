@@ -56,7 +56,7 @@ export interface AuditedResource {
 export interface AuditRecord {
   readonly id: string
   readonly at: number
-  /** Namespace of the resource; readers need a role in it. For an organization see `organizationScope` in audited-object.ts. */
+  /** Namespace of the resource; readers need a role in it. For an organization see `organizationScope` in audit-entry.ts. */
   readonly namespace: string
   readonly actor: { readonly name: string; readonly kind: string } | null
   readonly via: 'rest' | 'kubectl' | 'unknown'
@@ -69,6 +69,17 @@ export interface AuditRecord {
   readonly sourceIp: string | null
   readonly requestId: string | null
 }
+
+// Retention of records in days, the same in SQLite and PostgreSQL: docs/api.md, "Request log and statistics" and "Audit log".
+
+/** Retention of requests. A day of requests is removed as a whole, once its last request is this old. */
+export const REQUEST_DAYS = 7
+/** Retention of connections and of the sums of requests by minute. */
+export const EVENT_DAYS = 90
+/** Retention of audit entries. */
+export const AUDIT_DAYS = 400
+/** Retention of request counts by address and minute, which serve the span of the request log only. */
+export const CLIENT_MINUTE_DAYS = REQUEST_DAYS + 1
 
 /** One page of a list, newest first. `before` is the id of the last record of the page before. */
 export interface Page {

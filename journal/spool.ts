@@ -1,14 +1,13 @@
 import type { Registry } from 'prom-client'
 import { every } from '../shared/timers.ts'
 import { createFollowers } from './followers.ts'
-import { createLogLimit } from './log-limit.ts'
-import { createDiskHealth, type DiskTask } from './spool/disk-health.ts'
-import { createSpoolMetrics } from './spool/metrics.ts'
+import { createLogLimit, createDiskHealth, type DiskTask } from './failure-log.ts'
+import { createSpoolMetrics } from './metrics.ts'
 import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
 import type { JournalWriter } from './port.ts'
-import { withId } from './postgresql/writer.ts'
+import { withId } from './postgresql/record-format.ts'
 import type { SpoolReply, SpoolRequest, SpoolStart, SpoolState } from './spool/messages.ts'
-import { superviseThread } from './thread/supervised-thread.ts'
+import { superviseThread } from './supervised-thread.ts'
 
 const SPOOL_BYTES = 256 * 1024 * 1024
 /** Maximum bytes of requests that wait in memory while the disk cannot be written. */

@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import type { Registry } from 'prom-client'
 import { MooringError } from '../shared/errors.ts'
 import { every } from '../shared/timers.ts'
@@ -5,12 +6,10 @@ import { createFailureLog } from './failure-log.ts'
 import { createFollowers } from './followers.ts'
 import { createJournalMetrics, type DropReason } from './metrics.ts'
 import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
-import type { Journal } from './port.ts'
-import { createLogSync } from './sqlite/log-sync.ts'
+import type { Journal, JournalReader } from './port.ts'
 import type { ReaderReply, ReaderRequest, WriterReply, WriterRequest } from './sqlite/messages.ts'
-import { createSqliteReader } from './sqlite/reader.ts'
-import { bytesOfId } from './sqlite/record-id.ts'
-import { type SupervisedThread, superviseThread } from './thread/supervised-thread.ts'
+import { bytesOfId } from './sqlite/ids.ts'
+import { type SupervisedThread, superviseThread } from './supervised-thread.ts'
 
 const WAITING_BYTES = 64 * 1024 * 1024
 const CHECKPOINT_MS = 2_000
@@ -128,4 +127,69 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
 function withId<R extends { readonly id: string }>(record: R): R {
   if (bytesOfId(record.id)) return record
   throw new MooringError('invalid_record', 'record id must be a UUIDv7')
+}
+
+type Ask = (question: ReaderRequest) => Promise<ReaderReply>
+
+/** Creates the reading side of a journal, which asks the reading thread. */
+function createSqliteReader(ask: Ask): Omit<JournalReader, 'follow'> {
+  async function read<T extends ReaderReply['type']>(
+    type: T,
+    question: ReaderRequest,
+  ): Promise<Extract<ReaderReply, { type: T }>> {
+    const reply = await ask(question)
+    if (isOf(type, reply)) return reply
+    throw new MooringError('internal', `the journal answered ${question.type} with ${reply.type}`)
+  }
+
+  return {
+    requests: async (filter, page) => (await read('requests', { type: 'requests', filter, page })).records,
+    connections: async (filter, page) => (await read('connections', { type: 'connections', filter, page })).records,
+    auditEntries: async (filter, page) => (await read('audit', { type: 'audit', filter, page })).records,
+    audited: async (changes) => (await read('audited', { type: 'audited', changes })).changes,
+    stats: async (tunnel, span) => (await read('stats', { type: 'stats', tunnel, span })).stats,
+    openSessions: async () => (await read('connections', { type: 'openSessions' })).records,
+    presence: async (tunnels) => (await read('presence', { type: 'presence', tunnels })).presence,
+  }
+}
+
+function isOf<T extends ReaderReply['type']>(type: T, reply: ReaderReply): reply is Extract<ReaderReply, { type: T }> {
+  return reply.type === type
+}
+
+/** Makes commits durable from outside the writing thread: an fsync does not delay other commits. */
+interface LogSync {
+  /** Resolves when all commits before the call are on disk. Waiting calls share one fsync. */
+  readonly sync: () => Promise<void>
+}
+
+/**
+ * Creates the sync of the file at `path`. A commit in WAL mode is durable once the log is on disk. `synchronous = FULL` would
+ * sync it within each commit (https://www.sqlite.org/pragma.html#pragma_synchronous); here a descriptor of our own does it.
+ * SQLite itself syncs what a checkpoint moves into the file. Closing the descriptor releases no locks: SQLite holds none on the
+ * log.
+ */
+function createLogSync(path: string): LogSync {
+  let current: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+
+  async function after(before: Promise<void>): Promise<void> {
+    // Its callers handle its failure.
+    await Promise.allSettled([before])
+    next = undefined
+    current = syncFile(`${path}-wal`)
+    await current
+  }
+
+  return { sync: () => (next ??= after(current)) }
+}
+
+async function syncFile(log: string): Promise<void> {
+  try {
+    await using file = await open(log, 'r+')
+    await file.datasync()
+  } catch (error) {
+    // The last connection has closed, as after a crash of a thread: it moved the whole log into the file, and synced the file.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  }
 }

@@ -6,7 +6,7 @@ import { CUSTOM_KINDS } from '../crds/index.ts'
 import type { Kind } from '../crds/kind.ts'
 import { annotations } from '../crds/names.ts'
 import { isNewer, PROGRAM_VERSION } from '../process/version.ts'
-import { type Clock, pause, systemClock } from '../store/clock.ts'
+import { type Clock, pause, systemClock } from '../shared/timers.ts'
 import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Region } from '../crds/region.ts'
 import { conditionOf, notReady, ready } from '../store/conditions.ts'
 import { openTemporaryStore } from '../test/support/store/temporary-store.ts'
-import { REGION_ID } from '../test/builders/shared-instance.ts'
+import { REGION_ID } from '../test/builders/resources.ts'
 import { createReporter } from './reporter.ts'
 
 async function stage() {

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
+import { channel } from 'node:diagnostics_channel'
 import type { Condition, Kind, Resource, StatusOf } from '../crds/kind.ts'
 import { type Conditioned, type Decision, withCondition } from '../store/conditions.ts'
-import { isStoreError } from '../store/errors.ts'
-import { keyOf } from '../store/key-string.ts'
-import type { Store } from '../store/port.ts'
+import { isStoreError, keyOf, type Store } from '../store/port.ts'
 
 export interface ReporterDeps {
   readonly store: Store
@@ -73,4 +72,15 @@ function isIncluded(before: object, desired: object): boolean {
   return Object.entries(desired).every(
     ([name, value]) => value === undefined || isDeepStrictEqual(known.get(name) ?? null, value),
   )
+}
+
+const steps = channel('mooring.step')
+
+/**
+ * Publishes on the diagnostics channel `mooring.step` that a step of a claim, reset, rotation or deletion is done (`claim.secret`,
+ * `claim.engine` …), as `{name, key}`. The channel has no subscriber in production. Fault tests end the process at each step, to prove that
+ * any step may be the last before a crash.
+ */
+export function stepDone(name: string, key: string): void {
+  if (steps.hasSubscribers) steps.publish({ name, key })
 }

@@ -1,13 +1,24 @@
 import { hostname } from 'node:os'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { LOG_SETTINGS } from '../process/log.ts'
-import { QUOTA_SETTINGS, type Quotas } from '../process/quotas.ts'
-import { Address, Host, Hosts, HttpsUrl, ListenPort, oneOf, Ranges, Text, whole } from '../process/setting-rules.ts'
+import { LOG_SETTINGS } from '../process/run.ts'
+import {
+  QUOTA_SETTINGS,
+  type Quotas,
+  Address,
+  Host,
+  Hosts,
+  HttpsUrl,
+  ListenPort,
+  oneOf,
+  Ranges,
+  Text,
+  whole,
+} from '../process/setting-rules.ts'
 import { createSettingsParser, flagOf, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 import { AUDIT_SERVICE } from './installation/audit-webhook.ts'
 import type { OperatorSettings } from './operator.ts'
 import { EdgePods } from './endpoint/kubernetes/settings.ts'
-import { POD_SETTINGS, type PodSettings } from './server/kubernetes/settings.ts'
+import { POD_SETTINGS, type PodSettings } from './server/kubernetes/desired-server.ts'
 
 const MIB = 1_048_576
 const EVERY = { sessionsMs: 5_000, sweepMs: 60_000 }

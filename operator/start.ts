@@ -1,34 +1,33 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import type { ValueDigest } from '../shared/audit-secrets.ts'
+import type { ValueDigest } from '../journal/audit-entry.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { watchEventLoop } from '../process/process-metrics.ts'
+import { watchEventLoop, startStatus } from '../process/status-listener.ts'
 import type { Running } from '../process/run.ts'
-import { startStatus } from '../process/status-listener.ts'
 import { startWithCleanup } from '../process/process-lifetime.ts'
-import { type CacheSet, createCacheSet } from '../store/cache-set.ts'
+import { type CacheSet, createCacheSet } from '../store/cache.ts'
 import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
-import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
+import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
 import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
-import { createAdminCertificate } from './certificates/admin-certificate.ts'
+import { createAdminCertificate } from './certificates/renewing-certificate.ts'
 import type { KeyPair } from './certificates/local-ca.ts'
 import { applyCrds } from './crd-apply.ts'
 import { createKubernetesEdges } from './endpoint/kubernetes/kubernetes-edges.ts'
 import type { EdgePodSettings } from './endpoint/kubernetes/settings.ts'
-import { createKubernetesEvents } from './events/kubernetes-events.ts'
+import { createKubernetesEvents } from './events/events.ts'
 import { keepApiSecret } from './installation/api-secret.ts'
 import { keepAuditWebhook } from './installation/audit-webhook.ts'
 import { keepCa } from './installation/ca.ts'
-import { restrictSystemNamespace } from './installation/system-namespace.ts'
 import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
-import { createFencedStore } from './runtime/fenced-client.ts'
-import { createLeaderElection } from './runtime/leader.ts'
+import { createFencedStore, createLeaderElection } from './runtime/leader.ts'
 import { ADMIN_USER } from './server/credentials.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
 import { localIssuer } from './tunnel/certificate-issuer.ts'
 import { certificatesOf } from './tunnel/resources.ts'
+import { Namespace } from '../crds/core.ts'
+import type { Store } from '../store/port.ts'
 
 export interface StartOperatorDeps {
   readonly settings: ClusterOperatorSettings
@@ -160,4 +159,12 @@ function openTunnels({ settings, store, log, registry, edges, ca, adminCertifica
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
   return { ...ofTunnels, runtime, journal, digest, issuers: { local: localIssuer(() => ca), acme: undefined } }
+}
+
+const POD_SECURITY = 'pod-security.kubernetes.io'
+
+/** Makes the API server reject pods in mooring-system that are not restricted. Helm creates the namespace without labels. */
+export async function restrictSystemNamespace(store: Store): Promise<void> {
+  const labels = Object.fromEntries(['enforce', 'audit', 'warn'].map((mode) => [`${POD_SECURITY}/${mode}`, 'restricted']))
+  await store.mergePatch(Namespace, { name: SYSTEM_NAMESPACE }, { metadata: { labels } })
 }

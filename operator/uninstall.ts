@@ -1,11 +1,9 @@
-import { LOG_SETTINGS } from '../process/log.ts'
-import { runTask } from '../process/run.ts'
+import { LOG_SETTINGS, runTask } from '../process/run.ts'
 import { oneOf, Switch, whole } from '../process/setting-rules.ts'
 import { createSettingsParser, type SettingsOf, withDefault } from '../process/settings.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
-import { loadClusterConfig } from '../store/kubernetes/cluster-config.ts'
-import { removeData } from './uninstall/data.ts'
-import { removeDefinitions } from './uninstall/definitions.ts'
+import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
+import { removeData, removeDefinitions } from './uninstall/data.ts'
 
 const SETTINGS = {
   step: withDefault(oneOf(['data', 'definitions']), '<step>', [

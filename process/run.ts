@@ -1,8 +1,8 @@
-import type { Logger } from 'pino'
+import { type Logger, pino } from 'pino'
 import { MooringError } from '../shared/errors.ts'
-import type { CommandLine } from './command-line.ts'
+import { type CommandLine, setting, type SettingsOf, withDefault } from './settings.ts'
 import { createProcessExit, type ProcessExit, type ProcessLifetime } from './process-lifetime.ts'
-import { createLog, type LogSettings } from './log.ts'
+import { oneOf } from './setting-rules.ts'
 
 const EXIT_FAILED = 1
 
@@ -110,3 +110,23 @@ function stopOnSignal(running: Running, exit: ProcessExit): void {
 }
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Settings of the log, which every program has. */
+export const LOG_SETTINGS = {
+  logLevel: withDefault(oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), '<level>', [
+    'info',
+    'least severe log line',
+  ]),
+  logFormat: setting(oneOf(['pretty', 'json']), '<format>', 'pretty or json; default: pretty on a terminal, else json'),
+} as const
+export type LogSettings = SettingsOf<typeof LOG_SETTINGS>
+
+/** Creates the structured log on stderr. JSON lines are written before the call returns, so none is lost when the process exits. */
+function createLog({ logLevel, logFormat }: LogSettings): Logger {
+  const format = logFormat ?? (process.stderr.isTTY ? 'pretty' : 'json')
+  if (format === 'json') return pino({ level: logLevel }, pino.destination({ fd: 2, sync: true }))
+  return pino({
+    level: logLevel,
+    transport: { target: 'pino-pretty', options: { destination: 2, colorize: process.stderr.isTTY } },
+  })
+}

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { ISSUER_NAME, OWN_ISSUER, RESERVED_NAMES } from '../crds/names.ts'
+import { type SettingsOf, withDefault } from './settings.ts'
 
 /** External issuer of tokens; its keys are found by OpenID discovery. */
 export interface NamedIssuer {
@@ -120,3 +121,17 @@ export const Issuers = z
     ),
   )
   .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list with unique names')
+
+/** Default quotas of a namespace (docs/api.md, "Rate limits and quotas"), the same as in the chart's values. */
+export const DEFAULT_QUOTAS = { quotaInstances: 50, quotaTunnels: 50 } as const
+
+const quota = (name: keyof typeof DEFAULT_QUOTAS, about: string) =>
+  withDefault(whole(0, 1_000_000), '<n>', [String(DEFAULT_QUOTAS[name]), about])
+
+/** Quota settings. The API rejects a POST beyond a quota; the operator does not serve objects beyond it, also when kubectl created them. */
+export const QUOTA_SETTINGS = {
+  quotaInstances: quota('quotaInstances', 'shared instances in one namespace'),
+  quotaTunnels: quota('quotaTunnels', 'tunnels in one namespace'),
+} as const
+
+export type Quotas = SettingsOf<typeof QUOTA_SETTINGS>

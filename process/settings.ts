@@ -1,6 +1,5 @@
-import { Command, Option } from 'commander'
+import { Command, Option, CommanderError } from 'commander'
 import type { z } from 'zod'
-import { type CommandLine, nonEmpty, readFlags } from './command-line.ts'
 
 type Rule = z.ZodType<unknown, string>
 
@@ -43,7 +42,7 @@ export interface ProgramSettings<T extends SettingsTable> {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-export const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 export const flagOf = (name: string): string => `--${kebab(name)}`
 const variableOf = (name: string): string => `MOORING_${kebab(name).replaceAll('-', '_').toUpperCase()}`
 
@@ -107,3 +106,36 @@ function optionOf(name: string, { value, about, initial, repeated }: Setting): O
   if (repeated) option.argParser((text: string, before: string | undefined) => (before ? `${before} ${text}` : text))
   return option
 }
+
+/** Result of parsing a command line: the flags, or an exit. */
+export type CommandLine<T> =
+  | { readonly ok: T }
+  /** Exit without work: `text` goes to stdout when `exit` is 0 (help), otherwise to stderr (one sentence per line). */
+  | { readonly exit: 0 | 2; readonly text: string }
+
+/**
+ * Parses the flags of `program` from the arguments after its name. Pure: prints nothing and does not exit. Unknown flags, missing values
+ * and extra arguments give exit 2 with a sentence.
+ */
+export function readFlags<T extends object>(program: Command, argv: readonly string[]): CommandLine<T> {
+  let help = ''
+  program
+    .helpOption('--help', 'show this help and exit')
+    .allowExcessArguments(false)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => void (help += text), writeErr: () => undefined, getOutHelpWidth: () => 120 })
+  try {
+    return { ok: program.parse(argv, { from: 'user' }).opts<T>() }
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode === 0) return { exit: 0, text: help.trimEnd() }
+    const problem = error.message
+      .replace(/^error: /, '')
+      .replace(/\s+/g, ' ')
+      .replace(/\.$/, '')
+    return { exit: 2, text: `mooring: ${problem}; ${program.name()} --help lists every setting.` }
+  }
+}
+
+/** Returns the text, or undefined when it is empty: an empty environment variable counts as unset. */
+export const nonEmpty = (text: string | undefined): string | undefined => (text === '' ? undefined : text)

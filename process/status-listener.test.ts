@@ -1,8 +1,10 @@
 import { get } from 'node:http'
 import { networkInterfaces } from 'node:os'
+import { open } from 'node:fs/promises'
 import { Counter, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
-import { startStatus } from './status-listener.ts'
+import { startStatus, registerProcessMetrics } from './status-listener.ts'
+import { PROGRAM_VERSION } from './version.ts'
 
 test('the status listener serves metrics, health and readiness, and nothing else', async () => {
   const registry = new Registry()
@@ -46,4 +48,24 @@ test('a listener on all addresses accepts the Host of a pod probe', async () => 
     .flatMap(({ internal, family, address }) => (!internal && family === 'IPv4' ? [address] : []))
   expect(await statusFor(listener.metricsUrl.replace('0.0.0.0', address), `${address}:9464`)).toBe(200)
   expect(await statusFor(listener.metricsUrl, 'mooring-apiserver.mooring-system.svc:9464')).toBe(200)
+})
+
+async function valuesOf(registry: Registry): Promise<Readonly<Record<string, number>>> {
+  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return Object.fromEntries(lines.map((line) => [line.split(' ')[0] ?? '', Number(line.split(' ')[1])]))
+}
+
+test('process metrics report version, CPU time, memory, open files and start time', async () => {
+  const registry = new Registry()
+  registerProcessMetrics(registry)
+  const before = await valuesOf(registry)
+  expect(before[`mooring_build_info{version="${PROGRAM_VERSION}"}`]).toBe(1)
+  expect(before.process_resident_memory_bytes).toBeGreaterThan(10_000_000)
+  expect(Math.abs((before.process_start_time_seconds ?? 0) - (Date.now() / 1e3 - process.uptime()))).toBeLessThan(2)
+  expect(before.process_max_fds).toBeGreaterThan(before.process_open_fds ?? Infinity)
+  await using files = new AsyncDisposableStack()
+  for (let opened = 0; opened < 20; opened++) files.use(await open('/dev/null'))
+  const after = await valuesOf(registry)
+  expect(after.process_open_fds).toBeGreaterThan((before.process_open_fds ?? Infinity) + 10)
+  expect(after.process_cpu_seconds_total).toBeGreaterThanOrEqual(before.process_cpu_seconds_total ?? Infinity)
 })

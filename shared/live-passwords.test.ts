@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { tunnel } from '../test/builders/tunnel.ts'
-import { type PasswordTraits, tunnelPassword } from '../test/builders/tunnel-password.ts'
+import { tunnel, type PasswordTraits, tunnelPassword } from '../test/builders/resources.ts'
 import { isPasswordOf, LIVE_PASSWORDS_MAX, livePasswords, passwordsBefore, passwordsOf } from './live-passwords.ts'
 import { endOfPassword } from '../crds/tunnel-password.ts'
 

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { Namespace, RoleBinding, Secret } from '../crds/core.ts'
-import type { Kind } from '../crds/kind.ts'
-import { defineKind } from '../crds/kind.ts'
-import { ANNOTATIONS_MAX_BYTES } from './metadata.ts'
+import { type Kind, defineKind } from '../crds/kind.ts'
+import { ANNOTATIONS_MAX_BYTES, fieldErrorsOf, InvalidObjectError, validate } from './validate.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
-import { fieldErrorsOf, InvalidObjectError, validate } from './validate.ts'
 
 const region = '00000000-0000-4000-8000-000000000000'
 const metadata = { name: 'x', namespace: 'ns' }

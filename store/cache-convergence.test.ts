@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
-import { startCache } from '../test/support/store/running-cache.ts'
-import { createScriptedStore, type ScriptedStore } from '../test/support/store/scripted-store.ts'
-import { settle, type VirtualClock } from '../test/support/virtual-clock.ts'
-import { StoreCode, StoreError } from './errors.ts'
+import { startCache, createScriptedStore, type ScriptedStore } from '../test/support/store/caches.ts'
+import { settle, type VirtualClock } from '../test/support/clocks.ts'
+import { StoreCode, StoreError } from './port.ts'
 
 const names = fc.constantFrom('a', 'b', 'c', 'd')
 const step = fc.oneof(

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
-import { sharedInstance } from '../test/builders/shared-instance.ts'
-import { organization } from '../test/support/store/scripted-store.ts'
-import { createCacheView } from './cache-view.ts'
+import { sharedInstance } from '../test/builders/resources.ts'
+import { organization } from '../test/support/store/caches.ts'
+import { createCacheView, isOlder } from './cache-view.ts'
 
 /** View with one object `a` of `uid@revision`. */
 function viewOf(text: string) {
@@ -60,4 +60,16 @@ test('count and countByIndex follow added, changed and removed objects', () => {
   expect(counts()).toEqual([2, 1, 1])
   expect([view.count({ namespace: 'none' }), view.countByIndex('motor', 'none')]).toEqual([0, 0])
   expect(() => view.countByIndex('colour', 'red')).toThrow(TypeError)
+})
+
+test.each([
+  { a: '9', b: '10', older: true },
+  { a: '10', b: '9', older: false },
+  { a: '10', b: '10', older: false },
+  { a: '9007199254740993', b: '9007199254740994', older: true },
+  { a: '09', b: '10', older: false },
+  { a: 'a', b: 'b', older: false },
+  { a: '', b: '1', older: false },
+])('$a is older than $b: $older', ({ a, b, older }) => {
+  expect(isOlder(a, b)).toBe(older)
 })

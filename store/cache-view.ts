@@ -1,7 +1,5 @@
 import type { Kind, Resource } from '../crds/kind.ts'
-import { keyOf, keyToString } from './key-string.ts'
-import type { Key, ListOptions } from './port.ts'
-import { isOlder } from './revision.ts'
+import { keyOf, keyToString, type Key, type ListOptions } from './port.ts'
 
 /** Index name → function that returns the index values of an object. */
 export type Indexes<K extends Kind> = Readonly<Record<string, (object: Resource<K>) => readonly string[]>>
@@ -125,4 +123,15 @@ function createIndex<K extends Kind>(valuesOf: (object: Resource<K>) => readonly
   const count = (value: string): number => byValue.get(value)?.size ?? 0
 
   return { add, drop, get, count }
+}
+
+const DECIMAL = /^(0|[1-9]\d*)$/
+
+/**
+ * Whether resourceVersion `a` is certainly older than `b`. Revisions are opaque by contract, but decimal in practice: decimal revisions are
+ * compared as numbers of any length; for others the result is false.
+ */
+export function isOlder(a: string, b: string): boolean {
+  if (!DECIMAL.test(a) || !DECIMAL.test(b)) return false
+  return a.length === b.length ? a < b : a.length < b.length
 }

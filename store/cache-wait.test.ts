@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Organization } from '../crds/organization.ts'
-import { startCache } from '../test/support/store/running-cache.ts'
-import { createScriptedStore } from '../test/support/store/scripted-store.ts'
-import { settle } from '../test/support/virtual-clock.ts'
+import { startCache, createScriptedStore } from '../test/support/store/caches.ts'
+import { settle } from '../test/support/clocks.ts'
 
 const never = new AbortController().signal
 

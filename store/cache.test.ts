@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest'
 import { Organization } from '../crds/organization.ts'
-import { startCache } from '../test/support/store/running-cache.ts'
-import { createScriptedStore } from '../test/support/store/scripted-store.ts'
-import { settle } from '../test/support/virtual-clock.ts'
+import { startCache, createScriptedStore } from '../test/support/store/caches.ts'
+import { settle } from '../test/support/clocks.ts'
 import { type Cache, createCache } from './cache.ts'
-import { StoreCode, StoreError } from './errors.ts'
-import { keyToString } from './key-string.ts'
-import type { Store } from './port.ts'
+import { StoreCode, StoreError, keyToString, type Store } from './port.ts'
 
 const revisionOf = (cache: Cache<typeof Organization>, name: string) => cache.get({ name })?.metadata.resourceVersion
 

@@ -1,11 +1,8 @@
 import type { Kind, Resource } from '../crds/kind.ts'
-import type { Backoff } from '../shared/backoff.ts'
+import type { Backoff, Clock } from '../shared/timers.ts'
 import { createCacheView, type Indexes } from './cache-view.ts'
-import type { Clock } from './clock.ts'
 import { follow, type ObjectEvent } from './follow.ts'
-import { keyOf } from './key-string.ts'
-import { createKeyWaiters } from './key-waiters.ts'
-import type { Key, ListOptions, Store } from './port.ts'
+import { keyOf, type Key, type ListOptions, type Store, keyToString } from './port.ts'
 
 /**
  * Copy of all objects of one kind, kept current by one list and one watch for all readers. Handlers get keys, never objects,
@@ -105,4 +102,92 @@ export function createCache<K extends Kind>(deps: CacheDeps<K>): Cache<K> {
     onChange,
     waitFor: (key, select, signal) => waiters.wait(key, () => select(view.get(key)), signal),
   }
+}
+
+/** Caches of one process, which are created one by one, then run and awaited together. */
+export interface CacheSet {
+  /** Creates the cache of a kind. */
+  readonly cached: <K extends Kind>(kind: K, indexes?: CacheDeps<K>['indexes']) => Cache<K>
+  /** Runs all caches until `signal` aborts. */
+  run(signal: AbortSignal): Promise<void>
+  /** Resolves when every cache has its first list. */
+  synced(): Promise<void>
+}
+
+/** Creates an empty set. `onError` is called with each error of a list or watch; the cache retries by itself. */
+export function createCacheSet({ store, onError }: { store: Store; onError: (error: unknown) => void }): CacheSet {
+  const members: Pick<Cache<Kind>, 'run' | 'synced'>[] = []
+  return {
+    cached(kind, indexes) {
+      const cache = createCache({ store, kind, onError, ...(indexes && { indexes }) })
+      members.push(cache)
+      return cache
+    },
+    async run(signal) {
+      await Promise.all(members.map((cache) => cache.run(signal)))
+    },
+    async synced() {
+      await Promise.all(members.map((cache) => cache.synced()))
+    },
+  }
+}
+
+/** Waiters for changes of single keys. A change costs only the waiters of its own key. */
+interface KeyWaiters {
+  /**
+   * Calls `attempt` now and at each `notify` of the key until it returns a value other than undefined, and resolves with that value.
+   * @throws the error of `attempt`, or the signal's reason when it aborts first
+   */
+  wait<T>(key: Key, attempt: () => T | undefined, signal: AbortSignal): Promise<T>
+  notify(key: Key): void
+}
+
+function createKeyWaiters(): KeyWaiters {
+  const waiting = new Map<string, Set<() => void>>()
+
+  function subscribe(key: string, retry: () => void): () => void {
+    const retries = waiting.get(key) ?? new Set()
+    waiting.set(key, retries.add(retry))
+    return () => {
+      if (retries.delete(retry) && retries.size === 0) waiting.delete(key)
+    }
+  }
+
+  function wait<T>(key: Key, attempt: () => T | undefined, signal: AbortSignal): Promise<T> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      const first = attempt()
+      if (first !== undefined) {
+        resolve(first)
+        return
+      }
+      const stop = () => {
+        unsubscribe()
+        signal.removeEventListener('abort', onAbort)
+      }
+      const onAbort = () => {
+        stop()
+        reject(signal.reason as Error)
+      }
+      const retry = () => {
+        try {
+          const result = attempt()
+          if (result === undefined) return
+          resolve(result)
+        } catch (error) {
+          reject(error instanceof Error ? error : new TypeError('a value that is not an Error was thrown', { cause: error }))
+        }
+        stop()
+      }
+      // In the same turn as the first attempt, so that no change is missed.
+      const unsubscribe = subscribe(keyToString(key), retry)
+      signal.addEventListener('abort', onAbort)
+    })
+  }
+
+  function notify(key: Key): void {
+    for (const retry of [...(waiting.get(keyToString(key)) ?? [])]) retry()
+  }
+
+  return { wait, notify }
 }

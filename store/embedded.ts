@@ -5,14 +5,22 @@ import { KINDS } from '../crds/index.ts'
 import type { Draft, Kind, Resource } from '../crds/kind.ts'
 import { openDatabase } from './embedded/database.ts'
 import { contentsOf, createGarbageCollector } from './embedded/garbage-collection.ts'
-import { loadTable } from './embedded/load.ts'
-import { isSelected, type Stored, wholeSeconds } from './embedded/object.ts'
+import { loadTable, isSelected, type Stored, wholeSeconds, type Table } from './embedded/table.ts'
 import { created, deleted, type Outcome, patched, replaced, requireMatch, statusPatched } from './embedded/operations.ts'
-import type { Table } from './embedded/table.ts'
 import { createWatchHub } from './embedded/watch-hub.ts'
 import { createWriter } from './embedded/writer.ts'
-import { StoreError } from './errors.ts'
-import type { Key, ListOptions, ListResult, Patch, Preconditions, Store, WatchEvent, WatchOptions } from './port.ts'
+import {
+  keyToString,
+  StoreError,
+  type Key,
+  type ListOptions,
+  type ListResult,
+  type Patch,
+  type Preconditions,
+  type Store,
+  type WatchEvent,
+  type WatchOptions,
+} from './port.ts'
 
 /** Logger methods that the store uses. The store never logs contents of objects. */
 export interface StoreLogger {
@@ -48,12 +56,11 @@ export interface EmbeddedStore extends Store, AsyncDisposable {
 }
 
 const typed = <K extends Kind>(object: Stored): Resource<K> => object as unknown as Resource<K>
-const nameOf = ({ namespace, name }: Key): string => (namespace === undefined ? name : `${namespace}/${name}`)
 
 /** Returns an object of the table. @throws StoreError `not_found` */
 function found(table: Table, kind: Kind, key: Key): Stored {
   const object = table.get(kind, key)
-  if (!object) throw new StoreError('not_found', `${kind.kind} ${nameOf(key)} does not exist`)
+  if (!object) throw new StoreError('not_found', `${kind.kind} ${keyToString(key)} does not exist`)
   return object
 }
 
@@ -69,7 +76,7 @@ function requireNamespace(table: Table, namespace: string | undefined): void {
 function creatable(table: Table, kind: Kind, outcome: Outcome): Outcome {
   const { metadata } = outcome.object
   requireNamespace(table, metadata.namespace)
-  if (table.get(kind, metadata)) throw new StoreError('already_exists', `${kind.kind} ${nameOf(metadata)} exists already`)
+  if (table.get(kind, metadata)) throw new StoreError('already_exists', `${kind.kind} ${keyToString(metadata)} exists already`)
   return outcome
 }
 

@@ -1,9 +1,7 @@
 import type { Kind, Resource } from '../crds/kind.ts'
-import { type Backoff, backoffMs } from '../shared/backoff.ts'
-import { type Clock, pause, systemClock } from './clock.ts'
-import { isStoreError, StoreCode } from './errors.ts'
-import type { ListOptions, Store, WatchEvent } from './port.ts'
-import { isOlder } from './revision.ts'
+import { type Backoff, backoffMs, type Clock, pause, systemClock } from '../shared/timers.ts'
+import { isStoreError, StoreCode, type ListOptions, type Store, type WatchEvent } from './port.ts'
+import { isOlder } from './cache-view.ts'
 
 /** Watch event of an object: not a bookmark. */
 export type ObjectEvent<K extends Kind> = Exclude<WatchEvent<K>, { readonly type: 'bookmark' }>

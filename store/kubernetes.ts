@@ -1,17 +1,16 @@
-import type { ClusterConfig } from './kubernetes/cluster-config.ts'
 import { z } from 'zod'
+import type { ClusterConfig } from './kubernetes/credentials.ts'
 import { isFields } from '../crds/formats/fields.ts'
 import { apiVersionOf, type Draft, type Kind, type Resource } from '../crds/kind.ts'
-import { type Clock, systemClock } from './clock.ts'
-import type { Stored } from './embedded/object.ts'
+import { type Clock, systemClock } from '../shared/timers.ts'
+import type { Stored } from './embedded/table.ts'
 import { created, patched, replaced, requireMatch, statusPatched } from './embedded/operations.ts'
-import { StoreError } from './errors.ts'
+import { StoreError, type Key, type ListOptions, type Patch, type Preconditions, type Store, type WatchOptions } from './port.ts'
 import { type ApiRequest, createKubernetesClient, type KubernetesClient, type KubernetesClientDeps } from './kubernetes/client.ts'
-import { collectionPath, objectPath } from './kubernetes/paths.ts'
+import { collectionPath, objectPath } from './kubernetes/resource.ts'
 import { listKind, readObject } from './kubernetes/reads.ts'
 import { watchKind } from './kubernetes/watch.ts'
 import { removeObject, write } from './kubernetes/writes.ts'
-import type { Key, ListOptions, Patch, Preconditions, Store, WatchOptions } from './port.ts'
 
 export interface KubernetesStoreDeps extends KubernetesClientDeps {
   /** API server and credentials; see loadClusterConfig. Rotated tokens are read again. */

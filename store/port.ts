@@ -1,4 +1,6 @@
-import type { Draft, Kind, Resource, StatusOf } from '../crds/kind.ts'
+import type { Draft, Kind, Resource, StatusOf, ObjectMeta } from '../crds/kind.ts'
+import { type FieldError, MooringError } from '../shared/errors.ts'
+import { isFields } from '../crds/formats/fields.ts'
 
 /** Name of an object. `namespace` is absent for cluster-scoped kinds. */
 export interface Key {
@@ -74,4 +76,73 @@ export interface Store {
   ): Promise<Resource<K>>
   /** Deletes an object. Resolves when it is removed or has a `deletionTimestamp`. @throws StoreError `not_found`, `conflict` */
   delete(kind: Kind, key: Key, preconditions?: Preconditions): Promise<void>
+}
+
+/** Codes of {@link StoreError}. Both stores throw only these errors; branch on `code`. */
+export const StoreCode = {
+  notFound: 'not_found',
+  alreadyExists: 'already_exists',
+  /** The object no longer has the resourceVersion or uid of the request. */
+  conflict: 'conflict',
+  /** The object breaks its schema or a rule; `fields` names the fields. */
+  invalid: 'invalid',
+  /** The revision was compacted: list again. */
+  gone: 'gone',
+  forbidden: 'forbidden',
+  /** The store is unreachable or cannot write at present. No change was made, unless the response was lost: check before a retry. */
+  unavailable: 'unavailable',
+} as const
+export type StoreCode = (typeof StoreCode)[keyof typeof StoreCode]
+
+/** Error of a store. */
+export class StoreError extends MooringError {
+  declare readonly code: StoreCode
+  readonly fields: readonly FieldError[]
+
+  constructor(code: StoreCode, message: string, options: ErrorOptions & { fields?: readonly FieldError[] } = {}) {
+    super(code, message, options)
+    this.fields = options.fields ?? []
+  }
+}
+
+/** Whether `error` is a StoreError with this code. */
+export function isStoreError(error: unknown, code: StoreCode): error is StoreError {
+  return error instanceof StoreError && error.code === code
+}
+
+/** Formats a key: `acme--prod/pr-1`, or `local` for a cluster-scoped object. Names contain no slash. */
+export function keyToString({ namespace, name }: Key): string {
+  return namespace === undefined ? name : `${namespace}/${name}`
+}
+
+/** Parses the result of {@link keyToString}. */
+export function keyFromString(text: string): Key {
+  const slash = text.indexOf('/')
+  return slash < 0 ? { name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
+}
+
+export function keyOf({ metadata }: { readonly metadata: Pick<ObjectMeta, 'name' | 'namespace'> }): Key {
+  return metadata.namespace === undefined ? { name: metadata.name } : { namespace: metadata.namespace, name: metadata.name }
+}
+
+/**
+ * Applies a JSON merge patch (RFC 7396): objects are merged, `null` removes a member, other values (arrays too) replace the old value.
+ * The arguments are not changed. Members named `__proto__` are dropped, because assigning them would change the prototype.
+ */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isFields(patch)) return patch
+  const result: Record<string, unknown> = isFields(target) ? { ...target } : {}
+  for (const [name, value] of Object.entries(patch)) {
+    if (name === '__proto__' || value === undefined) continue
+    if (value === null) Reflect.deleteProperty(result, name)
+    else result[name] = mergePatch(Object.hasOwn(result, name) ? result[name] : undefined, value)
+  }
+  return result
+}
+
+/** Freezes a value and its members in place. Values that are already frozen are assumed to be deeply frozen. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
+  for (const member of Object.values(value)) deepFreeze(member)
+  return Object.freeze(value)
 }

@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Namespace } from '../../crds/core.ts'
-import { type ApiTokenTraits, apiToken } from '../../test/builders/api-token.ts'
-import { settableCache } from '../../test/support/store/settable-cache.ts'
+import { type ApiTokenTraits, apiToken } from '../../test/builders/resources.ts'
+import { settableCache } from '../../test/support/store/caches.ts'
 import {
   apiTokenIndexes,
   createApiTokenVerifier,
@@ -12,7 +12,7 @@ import {
   randomApiToken,
   sha256OfToken,
 } from './api-token.ts'
-import { AuthenticationError } from './authentication-error.ts'
+import { AuthenticationError } from './authenticate.ts'
 
 const BASE62 = Array.from('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
 

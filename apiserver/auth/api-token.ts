@@ -6,9 +6,8 @@ import { labels, roleGroup } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import type { Principal } from '../http/route.ts'
-import { AuthenticationError } from './authentication-error.ts'
+import { API_TOKEN_PREFIX, AuthenticationError } from './authenticate.ts'
 
-export const API_TOKEN_PREFIX = 'moor_'
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SECRET_LENGTH = 40
 const CHECKSUM_LENGTH = 6

@@ -1,12 +1,13 @@
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
-import type { ApiMetrics } from '../metrics.ts'
+import type { ApiMetrics } from '../http/access-log.ts'
 import { contextOf, sourceIpOf, sourceKeyOf } from '../http/request-context.ts'
 import type { Principal } from '../http/route.ts'
-import { API_TOKEN_PREFIX } from './api-token.ts'
-import { AuthenticationError } from './authentication-error.ts'
+import { ApiError } from '../http/errors.ts'
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i
+/** Start of an API token. Every other token is a JWT. */
+export const API_TOKEN_PREFIX = 'moor_'
 /** Maximum length of a token in characters: bounds the cost of hashing and parsing an invalid one. */
 const TOKEN_MAX = 8_192
 
@@ -60,5 +61,28 @@ export function authenticate({ verifyJwt, verifyApiToken, countFailure, metrics,
       throw error
     }
     next()
+  }
+}
+
+/** Reason of a failed authentication: the label of `mooring_auth_failures_total`. */
+export type FailureReason = 'missing' | 'malformed' | 'invalid' | 'expired' | 'not_yet_valid'
+
+const MESSAGES: Readonly<Record<FailureReason, string>> = {
+  missing: 'send a token in the header Authorization: Bearer',
+  malformed: 'the header Authorization must be Bearer and one token',
+  // One message for unknown, forged, deleted and foreign tokens: the difference would help an attacker.
+  invalid:
+    'the token is not valid here: it is unknown, revoked, changed, or of an issuer that this installation does not trust; an admin of the namespace creates another one',
+  expired: 'the token has expired',
+  not_yet_valid: 'the token is not valid yet',
+}
+
+/** Error 401 with `WWW-Authenticate: Bearer` (RFC 6750). `cause` goes to the log, never to the caller. */
+export class AuthenticationError extends ApiError {
+  readonly reason: FailureReason
+
+  constructor(reason: FailureReason, options?: ErrorOptions) {
+    super('unauthenticated', MESSAGES[reason], { ...options, headers: { 'WWW-Authenticate': 'Bearer' } })
+    this.reason = reason
   }
 }

@@ -1,10 +1,11 @@
 import { createPublicKey } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { AuthenticationError, type FailureReason } from './authentication-error.ts'
-import { generateIssuerKey } from '../../operator/installation/issuer-key.ts'
+import { AuthenticationError, type FailureReason } from './authenticate.ts'
+import { generateIssuerKey } from '../../operator/installation/api-secret.ts'
 import { createIssuer, type TokenIssuer } from './issuer.ts'
-import { createJwtVerifier, type IssuerConfig } from './jwt.ts'
+import { createJwtVerifier } from './jwt.ts'
+import type { IssuerConfig } from './trusted-issuers.ts'
 
 type Signer = Awaited<ReturnType<typeof generateKeyPair>>
 const OWN = 'https://mooring.test'

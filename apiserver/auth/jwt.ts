@@ -11,10 +11,10 @@ import {
   roleGroup,
   ROLES,
 } from '../../crds/names.ts'
-import { hasControl } from '../http/query.ts'
+import { hasControl } from '../http/request-parser.ts'
 import type { Principal } from '../http/route.ts'
-import { AuthenticationError } from './authentication-error.ts'
-import { createKeySet, type KeySource } from './key-set.ts'
+import { AuthenticationError } from './authenticate.ts'
+import { createKeySet, type IssuerConfig } from './trusted-issuers.ts'
 
 /** Accepted algorithms, all asymmetric: a public key must never serve as an HMAC secret (RFC 8725, section 3.1). */
 const ALGORITHMS = ['EdDSA', 'ES256', 'RS256']
@@ -28,18 +28,6 @@ export const NAMESPACE_CLAIM = 'mooring_namespace'
 /** Claim with the role in the home namespace, or `platform-admin`; used only from Mooring's own issuer. */
 export const ROLE_CLAIM = 'mooring_role'
 export const PLATFORM_ADMIN = 'platform-admin'
-
-/** Trusted issuer of tokens. Users and groups of its tokens are `{name}:…`. */
-export interface IssuerConfig {
-  readonly name: string
-  /** Exact value of the claim `iss`. */
-  readonly issuer: string
-  readonly keys: KeySource
-  /** Required audience; `mooring` when absent. */
-  readonly audience?: string
-  /** Whether this is Mooring's own issuer, whose claim `mooring_role` is used. */
-  readonly own?: boolean
-}
 
 export interface JwtDeps {
   readonly issuers: readonly IssuerConfig[]

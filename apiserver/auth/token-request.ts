@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { z } from 'zod'
 import { KUBERNETES_PREFIX, parseNamespacePath, ROLES } from '../../crds/names.ts'
-import type { CommandLine } from '../../process/command-line.ts'
+import type { CommandLine } from '../../process/settings.ts'
 import { oneOf } from '../../process/setting-rules.ts'
 import { createIssuer, type IssuerKey, type TokenClaims } from './issuer.ts'
 import { PLATFORM_ADMIN } from './jwt.ts'

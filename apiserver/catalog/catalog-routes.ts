@@ -3,12 +3,11 @@ import { page, type PageKey, PageQuery, resourceKey } from '../http/paging.ts'
 import { createRegions, type Regions, type RegionsDeps, RegionView } from './regions.ts'
 import { type AnyRoute, route } from '../http/route.ts'
 import { listOf } from '../tenancy/tenancy-deps.ts'
-import type { Plan } from '../../crds/plan.ts'
+import { type Plan, BILLABLE_KINDS } from '../../crds/plan.ts'
 import type { Cache } from '../../store/cache.ts'
-import { billableItemsOf, BillableItemView, planView, PlanView } from './plans.ts'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
 
-export const EngineView = z
+const EngineView = z
   .object({
     id: Motor,
     family: z.enum(FAMILIES),
@@ -17,10 +16,10 @@ export const EngineView = z
     addons: z.array(z.string()).describe('Ids of the add-ons available for a dedicated database of this engine.'),
   })
   .meta({ id: 'Engine' })
-export type EngineView = z.output<typeof EngineView>
+type EngineView = z.output<typeof EngineView>
 
 /** Page key of an engine. Engines have no creation time; their position in MOTORS takes its place, so that pages keep that order. */
-export const engineKey = ({ id }: EngineView): PageKey => ({
+const engineKey = ({ id }: EngineView): PageKey => ({
   createdAt: String(MOTORS.length - MOTORS.indexOf(id)).padStart(3, '0'),
   id,
 })
@@ -32,7 +31,7 @@ export function enginesOf(regions: readonly RegionView[]): EngineView[] {
 }
 
 /** `GET /v1/regions`: open to every caller. */
-export function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
+function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/regions',
@@ -49,7 +48,7 @@ export function listRegions({ regions }: { readonly regions: Regions }): AnyRout
 }
 
 /** `GET /v1/engines`: open to every caller. */
-export function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
+function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/engines',
@@ -63,6 +62,46 @@ export function listEngines({ regions }: { readonly regions: Regions }): AnyRout
       return { status: 200, data: { engines: items, nextCursor } }
     },
   })
+}
+
+const Price = z
+  .object({ amount: z.string().describe('Decimal string.'), currency: z.string(), unit: z.string() })
+  .meta({ id: 'Price' })
+
+const PlanView = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    cpu: z.number(),
+    memoryMiB: z.int(),
+    storageGiB: z.int(),
+    engines: z.array(Motor),
+    price: Price,
+  })
+  .meta({ id: 'Plan' })
+type PlanView = z.output<typeof PlanView>
+
+const BillableItemView = z
+  .object({ id: z.string(), name: z.string(), kind: z.enum(BILLABLE_KINDS), unit: z.string(), price: Price })
+  .meta({ id: 'BillableItem' })
+type BillableItemView = z.output<typeof BillableItemView>
+
+export function planView({ metadata, spec }: Plan): PlanView {
+  const { name, cpu, memoryMiB, storageGiB, engines, price } = spec
+  return { id: metadata.name, name, cpu, memoryMiB, storageGiB, engines: [...engines], price }
+}
+
+/** Returns each plan as a billable item, then the other billable items of the plans. An item of several plans appears once, as in the first plan. */
+export function billableItemsOf(plans: readonly Plan[]): BillableItemView[] {
+  const own = plans.map(({ metadata, spec: { name, price } }) => ({
+    id: metadata.name,
+    name,
+    kind: 'plan' as const,
+    unit: price.unit,
+    price,
+  }))
+  const items = [...own, ...plans.flatMap(({ spec }) => spec.billableItems)]
+  return [...new Map(items.toReversed().map((item) => [item.id, item])).values()].toReversed()
 }
 
 const Metadata = z
@@ -81,7 +120,7 @@ export interface CreateMetadataDeps {
 }
 
 /** `GET /v1/databases/create/metadata`: engines, regions, plans and prices for a form that creates a dedicated database. Open to every caller. */
-export function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
+function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/databases/create/metadata',

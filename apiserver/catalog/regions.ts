@@ -4,7 +4,7 @@ import type { Region } from '../../crds/region.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { ApiError } from '../http/errors.ts'
-import { EXAMPLE } from '../openapi/openapi-examples.ts'
+import { EXAMPLE } from '../openapi/openapi-schemas.ts'
 
 /** Motor of a region. `version` is the engine version; `reason` explains why the motor is not supported. */
 export interface RegionMotor {

@@ -7,17 +7,15 @@ import express, {
   type Router,
 } from 'express'
 import type { Logger } from 'pino'
-import { accessLog, contextOf, requestContext } from './request-context.ts'
+import { contextOf, requestContext } from './request-context.ts'
 import { authenticate, type AuthenticateDeps } from '../auth/authenticate.ts'
-import { readJsonBody } from './body.ts'
-import { errorBody, toApiError } from './error-answer.ts'
-import { ApiError, wrongField } from './errors.ts'
+import { readJsonBody, requestParser } from './request-parser.ts'
+import { errorBody, toApiError, ApiError, wrongField } from './errors.ts'
 import { sendEvents } from './event-stream.ts'
-import type { ApiMetrics } from '../metrics.ts'
+import { accessLog, type ApiMetrics } from './access-log.ts'
 import { type ApiLimits, createFailureLimiter, createRateLimiter } from './rate-limit.ts'
-import { requestParser } from './request-parser.ts'
 import { type AnyRoute, type Listener, literalFirst, type Reply } from './route.ts'
-import { isStoreError } from '../../store/errors.ts'
+import { isStoreError } from '../../store/port.ts'
 import { createUnknownPath } from './default-responses.ts'
 
 /** Maximum length of a URL in characters. */

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { codeOf, fieldsOf } from '../../test/support/api/http-app.ts'
-import { serveRoutes } from '../../test/support/api/toy-app.ts'
-import { ok, on, toys } from '../../test/support/api/toy-routes.ts'
+import { codeOf, fieldsOf, serveRoutes, ok, on, toys } from '../../test/support/api/http-app.ts'
 import { route } from './route.ts'
 
 const KIB_64 = 65_536

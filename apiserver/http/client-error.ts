@@ -1,8 +1,7 @@
 import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { errorBody } from './error-answer.ts'
-import { isLoopbackHost, wrongHost } from '../../process/loopback-host.ts'
-import { ApiError } from './errors.ts'
+import { errorBody, ApiError } from './errors.ts'
+import { isLoopbackHost, wrongHost } from '../../process/listeners.ts'
 import { requestIdOf } from './request-context.ts'
 
 interface Rejection {

@@ -1,8 +1,7 @@
-import type { RequestHandler } from 'express'
 import type { RequestListener } from 'node:http'
+import type { RequestHandler } from 'express'
 import { type AnyRoute, type Listener, LISTENERS } from './route.ts'
-import { ApiError } from './errors.ts'
-import { errorBody } from './error-answer.ts'
+import { ApiError, errorBody } from './errors.ts'
 import { requestIdOf } from './request-context.ts'
 
 /** Paths without authentication, on both listeners. */

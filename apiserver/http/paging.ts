@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ObjectMeta } from '../../crds/kind.ts'
-import { createdAtOf } from '../resources/timestamps.ts'
+import { createdAtOf } from '../resources/names-and-times.ts'
 import { ApiError } from './errors.ts'
 
 export const PAGE_LIMIT = { default: 50, max: 200 } as const

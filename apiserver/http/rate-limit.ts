@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { DEFAULT_QUOTAS, type Quotas } from '../../process/quotas.ts'
+import { DEFAULT_QUOTAS, type Quotas } from '../../process/setting-rules.ts'
 import { ApiError } from './errors.ts'
 
 /** Rates of a principal and quotas of a namespace (docs/api.md, "Rate limits and quotas"). */

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, RequestHandler } from 'express'
 import { isIPv6 } from 'node:net'
-import type { Logger } from 'pino'
-import type { Listener, Principal } from './route.ts'
-import type { ApiMetrics } from '../metrics.ts'
+import type { Principal } from './route.ts'
 
 /** State of a request while it runs; the middlewares fill it in. */
 export interface RequestContext {
@@ -58,32 +56,4 @@ export function sourceKeyOf(ip: string): string {
   const rest = tail === undefined || tail === '' ? [] : tail.split(':')
   const zeros = tail === undefined ? 0 : 8 - groups.length - rest.length
   return [...groups, ...Array.from({ length: zeros }, () => '0'), ...rest].slice(0, 4).join(':')
-}
-
-export interface AccessLogDeps {
-  readonly listener: Listener
-  readonly metrics: ApiMetrics
-  readonly log: Logger
-}
-
-/**
- * Creates the middleware that writes one log line and one metric sample for each answer. The line has the route template, never the path, headers,
- * query or body, which may contain secrets or names of other tenants.
- */
-export function accessLog({ listener, metrics, log }: AccessLogDeps): RequestHandler {
-  return function accessLog(req, res, next) {
-    res.once('close', () => {
-      const { requestId, startedAt, route = 'unmatched', principal } = contextOf(req)
-      const ms = performance.now() - startedAt
-      const { method } = req
-      const status = res.statusCode
-      metrics.answered({ listener, method, route, status, seconds: ms / 1e3 })
-      const aborted = res.writableFinished ? undefined : true
-      log.info(
-        { listener, method, route, status, ms: Math.round(ms * 10) / 10, user: principal?.user, requestId, aborted },
-        'request',
-      )
-    })
-    next()
-  }
 }

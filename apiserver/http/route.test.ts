@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { serveRoutes } from '../../test/support/api/toy-app.ts'
+import { serveRoutes } from '../../test/support/api/http-app.ts'
 import { type AnyRoute, literalFirst } from './route.ts'
 
 const toy = (path: string): AnyRoute => ({

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { FieldError } from '../../shared/errors.ts'
 import type { Caller } from '../../store/access.ts'
-import type { IfMatch } from './if-match.ts'
+import type { IfMatch } from '../resources/conditional-writes.ts'
 
 /** Source of server-sent events. */
 export interface EventSource {

@@ -4,7 +4,7 @@ import { fieldErrorsOf } from '../../shared/field-errors.ts'
 import { IDENTIFIER } from '../../crds/shared-instance.ts'
 import { strictDeep } from '../../shared/strict.ts'
 import { CreateInstanceBody, expiryOf, PatchInstanceBody, requireAhead } from './instance-body.ts'
-import { REGION_ID } from '../../test/builders/shared-instance.ts'
+import { REGION_ID } from '../../test/builders/resources.ts'
 
 const valid = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' }
 const now = new Date('2026-01-02T03:04:05.678Z')

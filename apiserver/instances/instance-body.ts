@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { ExtensionName } from '../../crds/formats/extensions.ts'
-import { ruleMessage } from '../../shared/zod-messages.ts'
+import { ExtensionName } from '../../crds/motor.ts'
+import { ruleMessage } from '../../shared/field-errors.ts'
 import { IDENTIFIER, IDENTIFIER_RULE } from '../../crds/shared-instance.ts'
 import { wrongField } from '../http/errors.ts'
-import { EXAMPLE } from '../openapi/openapi-examples.ts'
-import { Time } from '../resources/timestamps.ts'
+import { EXAMPLE } from '../openapi/openapi-schemas.ts'
+import { Time } from '../resources/names-and-times.ts'
 
 export const TTL_SECONDS = { min: 60, max: 2_592_000 } as const
 

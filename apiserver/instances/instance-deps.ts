@@ -10,7 +10,7 @@ import { type Credentials, InstanceView, instanceView, readCredentials } from '.
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
-import { createQuota, type Quota } from '../resources/quota.ts'
+import { createQuota, type Quota } from '../resources/creations.ts'
 import { createRegions, type RegionMotor, type Regions } from '../catalog/regions.ts'
 import type { Reply } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'

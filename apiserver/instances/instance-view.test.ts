@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { InstanceView, instanceView } from './instance-view.ts'
 
 const credentials = { password: 'p', uri: 'postgresql://u:p@db.example.com/n', ca: 'PEM' }

@@ -1,8 +1,8 @@
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { type SharedInstance, InstanceReason, isClaimed } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { withinBudget } from '../resources/time-budget.ts'
-import { whenGone } from '../resources/cache-waits.ts'
-import { claimOutcome, claimTimeout, deletedMeanwhile } from './instance-outcome.ts'
+import { withinBudget, whenGone } from '../resources/cache-waits.ts'
+import { conditionOf } from '../../store/conditions.ts'
+import { type ApiCode, ApiError } from '../http/errors.ts'
 
 export interface InstanceWaitsDeps {
   readonly instances: Cache<typeof SharedInstance>
@@ -68,4 +68,66 @@ export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceW
   }
 
   return { claimed, changed, gone }
+}
+
+/** Final reasons of a claim that failed, with the answer of each. */
+const REJECTIONS: ReadonlyMap<string, Rejection> = new Map<string, Rejection>([
+  // Possible when two API servers, or one and kubectl, create instances at the same time.
+  [InstanceReason.QuotaExceeded, { code: 'quota_exceeded' }],
+  [InstanceReason.UnknownRegion, { code: 'unknown_region', field: 'region' }],
+  [InstanceReason.UnsupportedMotor, { code: 'unsupported_motor', field: 'motor' }],
+  [InstanceReason.TemplateNotFound, { code: 'invalid_request', field: 'template' }],
+])
+
+interface Rejection {
+  readonly code: ApiCode
+  /** Invalid field of the body; absent when the body is valid. */
+  readonly field?: string
+}
+
+/** Final reasons of a claimed instance that accepts no logins. */
+const WITHOUT_LOGIN: ReadonlySet<string> = new Set([InstanceReason.Disabled, InstanceReason.SizeExceeded])
+
+/** `Retry-After`, in seconds, of a request that used up its time budget. */
+const RETRY_AFTER = '5'
+
+/**
+ * Returns the result of a claim: the instance when its database works or is switched off, undefined while the claim is in progress.
+ * @throws ApiError when the operator rejected the claim or another request deletes the instance
+ */
+export function claimOutcome(instance: SharedInstance): SharedInstance | undefined {
+  if (instance.metadata.deletionTimestamp !== undefined) throw deletedMeanwhile()
+  const condition = conditionOf(instance, 'Ready')
+  if (!condition || (condition.observedGeneration ?? 0) < instance.metadata.generation) return undefined
+  if (condition.status === 'True') return instance
+  // A claimed instance is never rejected, so a repeated request finds it.
+  if (isClaimed(instance)) return WITHOUT_LOGIN.has(condition.reason) ? instance : undefined
+  const rejection = REJECTIONS.get(condition.reason)
+  if (!rejection) return undefined
+  const { code, field } = rejection
+  const { message } = condition
+  throw new ApiError(code, message, { details: field === undefined ? [] : [{ field, message }] })
+}
+
+const deletedMeanwhile = () => new ApiError('conflict', 'another request deleted this database meanwhile')
+
+/** Creates the answer to a claim that used up its time budget. `last` is the last known state of the instance. */
+export function claimTimeout(last: SharedInstance | undefined): ApiError {
+  const condition = last && conditionOf(last, 'Ready')
+  if (last && !isClaimed(last) && condition?.reason === InstanceReason.TemplateInUse) {
+    return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again')
+  }
+  return retryLater(`the database did not become ready in time; try again in ${RETRY_AFTER} s`)
+}
+
+/** Creates a 503 with `Retry-After`. */
+export function retryLater(message: string): ApiError {
+  return new ApiError('unavailable', message, { headers: { 'Retry-After': RETRY_AFTER } })
+}
+
+/** Whether the operator has applied `spec.enabled` of `generation`. An instance past its size limit stays disabled. */
+export function isSwitched({ spec, status, metadata }: SharedInstance, generation: number): boolean {
+  if (metadata.generation < generation || (status?.observedGeneration ?? 0) < generation) return false
+  const ready = conditionOf({ status }, 'Ready')
+  return status?.isEnabled === spec.enabled || (ready?.reason === InstanceReason.SizeExceeded && status?.isEnabled === false)
 }

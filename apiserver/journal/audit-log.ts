@@ -1,15 +1,20 @@
 import { z } from 'zod'
 import type { JournalDeps } from './journal-deps.ts'
-import { AUDIT_ACTIONS, AuditEntryView, auditEntryView } from './journal-views.ts'
+import { AUDIT_ACTIONS, AuditEntryView, auditEntryView, journalPage, pageOf, requireOrder, SpanQuery } from './journal-schemas.ts'
 import { type AnyRoute, route } from '../http/route.ts'
-import { listOf, NAMESPACE_PATH, NamespaceParams, ORGANIZATION_PATH, OrganizationParams } from '../tenancy/tenancy-deps.ts'
+import {
+  listOf,
+  NAMESPACE_PATH,
+  NamespaceParams,
+  ORGANIZATION_PATH,
+  OrganizationParams,
+  createOrganizations,
+} from '../tenancy/tenancy-deps.ts'
 import { isSlug } from '../../crds/names.ts'
-import { AUDITED_KINDS, organizationScope } from '../../journal/audited-object.ts'
-import { createOrganizations } from '../tenancy/organizations.ts'
+import { AUDITED_KINDS, organizationScope } from '../../journal/audit-entry.ts'
 import { HOSTNAME, type Tunnel } from '../../crds/tunnel.ts'
 import type { AuditFilter, AuditRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { journalPage, pageOf, requireOrder, SpanQuery } from './journal-query.ts'
 import { PageQuery } from '../http/paging.ts'
 
 /** `GET …/namespaces/{namespace}/audit`: audit entries of a namespace, newest first, deleted resources included. */
@@ -57,7 +62,7 @@ export function listOrganizationAudit(deps: JournalDeps): AnyRoute {
 }
 
 /** Query parameters of a list of audit entries. */
-export const AuditQuery = z.object({
+const AuditQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
   kind: z.enum(AUDITED_KINDS).optional().describe('Only resources of this kind.'),
@@ -72,7 +77,7 @@ export const AuditQuery = z.object({
   actor: z.string().min(1).max(512).optional().describe('Only actions of this user.'),
   action: z.enum(AUDIT_ACTIONS).optional().describe('Only this action.'),
 })
-export type AuditQuery = z.output<typeof AuditQuery>
+type AuditQuery = z.output<typeof AuditQuery>
 
 export interface AuditLogDeps {
   readonly journal: Pick<JournalReader, 'auditEntries'>
@@ -81,7 +86,7 @@ export interface AuditLogDeps {
 }
 
 /** Returns the data of one page of audit entries, newest first. @throws ApiError `invalid_request`; errors of the journal */
-export async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
+async function auditPage({ journal, tunnels }: AuditLogDeps, namespace: string, query: AuditQuery) {
   requireOrder(query)
   const { limit, cursor, id, ...filter } = query
   const search = { ...filter, ...resourceNamed(id), namespace }

@@ -1,12 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Kind, Resource } from '../../crds/kind.ts'
-import type { ValueDigest } from '../../shared/audit-secrets.ts'
-import { auditChanges } from '../../journal/audit-changes.ts'
-import { auditedObject, auditScopes } from '../../journal/audited-object.ts'
+import { type ValueDigest, auditChanges, auditedObject, auditScopes } from '../../journal/audit-entry.ts'
 import type { AuditRecord, JournalWriter } from '../../journal/port.ts'
 import type { Principal } from '../http/route.ts'
-import { rejectOnAbort, withinBudget } from '../resources/time-budget.ts'
+import { rejectOnAbort, withinBudget } from '../resources/cache-waits.ts'
 
 /** Effect of a request on a resource: only `after` for a creation or a read of credentials, only `before` for a deletion. */
 export interface AuditedRequest {

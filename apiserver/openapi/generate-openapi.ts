@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { openApiDocument } from './openapi.ts'
-import { allRoutes, type RoutesWiring } from '../routes.ts'
+import { allRoutes, type RoutesWiring } from '../api.ts'
 
 const FILE = new URL('../../docs/openapi.json', import.meta.url)
 

@@ -1,9 +1,7 @@
 import { SLUG, SLUG_MAX } from '../../crds/names.ts'
 import { type ApiCode, STATUS_OF } from '../http/errors.ts'
-import { ERROR_STATUSES, errorName, HTTP_REJECTIONS, operationOf } from './openapi-operation.ts'
-import { EXAMPLE } from './openapi-examples.ts'
-import { createSchemas, type JsonObject } from './openapi-schemas.ts'
-import { tagsOf } from './openapi-tags.ts'
+import { ERROR_STATUSES, errorName, HTTP_REJECTIONS, operationOf, tagsOf } from './openapi-operation.ts'
+import { EXAMPLE, createSchemas, type JsonObject } from './openapi-schemas.ts'
 import type { AnyRoute } from '../http/route.ts'
 
 const DESCRIPTION = `Databases, and public URLs for your own machine, each created by one request.

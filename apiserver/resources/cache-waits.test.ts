@@ -4,8 +4,8 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { Namespace } from '../../crds/core.ts'
-import { instanceBody } from '../../test/support/api/instance-calls.ts'
-import { BEHIND_MS, createCatchUp } from './cache-waits.ts'
+import { instanceBody } from '../../test/support/api/instance-api.ts'
+import { BEHIND_MS, createCatchUp, withinBudget } from './cache-waits.ts'
 import { createInstanceLookup } from '../instances/instance-lookup.ts'
 import { createScopes } from '../auth/scope.ts'
 
@@ -58,4 +58,21 @@ test('the wait is short, and an existing object is found without one', async () 
   const cache = createCache({ store: temporary.store, kind: Organization })
   const found = { name: 'acme' }
   expect(await createCatchUp(2 ** 30)(cache, () => found)).toBe(found)
+})
+
+const untilAborted = (signal: AbortSignal) =>
+  new Promise<object>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error))
+  })
+
+test('withinBudget returns a result that is in time', async () => {
+  expect(await withinBudget(60_000, () => Promise.resolve({ done: true }))).toEqual({ done: true })
+})
+
+test('withinBudget returns undefined when the time runs out', async () => {
+  expect(await withinBudget(1, untilAborted)).toBeUndefined()
+})
+
+test('withinBudget throws the error of the wait', async () => {
+  await expect(withinBudget(60_000, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
 })

@@ -1,9 +1,8 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Conditioned, conditionOf } from '../../store/conditions.ts'
-import { firstOf, withinBudget } from './time-budget.ts'
 import { ApiError } from '../http/errors.ts'
-import { nounOf } from './nouns.ts'
+import { nounOf } from './names-and-times.ts'
 
 /** Default time budget of a request that waits for its result, in milliseconds. */
 export const WAIT_MS = 25_000
@@ -91,7 +90,7 @@ export async function untilAny<K extends Kind>(cache: Cache<K>, holds: () => boo
 }
 
 /** Resolves with the first result of `lookUp`, called now and at each change in the cache. @throws the reason of the signal when it aborts */
-export function untilHolds<K extends Kind, T extends object>(
+function untilHolds<K extends Kind, T extends object>(
   cache: Cache<K>,
   lookUp: () => T | undefined,
   signal: AbortSignal,
@@ -137,4 +136,43 @@ export function createCatchUp(ms: number): CatchUp {
     if (found || ms === 0) return found
     return withinBudget(ms, (signal) => untilHolds(cache, lookUp, signal))
   }
+}
+
+/**
+ * Runs `wait` with a signal that aborts after `ms`. Other errors of `wait` are thrown.
+ * @returns undefined when the time ran out first
+ */
+export async function withinBudget<T extends object>(
+  ms: number,
+  wait: (signal: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
+  const controller = new AbortController()
+  const timeout = new Error('the time budget is used up')
+  const timer = setTimeout(() => controller.abort(timeout), ms)
+  try {
+    return await wait(controller.signal)
+  } catch (error) {
+    if (error === timeout) return undefined
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Settles as the first of several waits does, then aborts the signal that the other waits got. */
+export async function firstOf<T>(signal: AbortSignal, waits: readonly ((signal: AbortSignal) => Promise<T>)[]): Promise<T> {
+  const settled = new AbortController()
+  const either = AbortSignal.any([signal, settled.signal])
+  try {
+    return await Promise.race(waits.map((wait) => wait(either)))
+  } finally {
+    settled.abort()
+  }
+}
+
+/** Rejects with the reason of the signal when it aborts; never resolves. For a race with a promise that ignores the signal. */
+export function rejectOnAbort(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
 }

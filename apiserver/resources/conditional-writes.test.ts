@@ -1,11 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
+import fc from 'fast-check'
 import { Namespace } from '../../crds/core.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
-import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
+import { openTemporaryStore, createConflictingStore } from '../../test/support/store/temporary-store.ts'
 import type { Patch, Store } from '../../store/port.ts'
-import { createConflictingStore } from '../../test/support/store/conflicting-store.ts'
-import { changeSpec, deleteExpected, requestDeletion } from './conditional-writes.ts'
-import type { IfMatch } from '../http/if-match.ts'
+import { changeSpec, deleteExpected, requestDeletion, type IfMatch, isExpected, parseIfMatch } from './conditional-writes.ts'
 
 const NAMESPACE = 'acme--prod'
 const key = { namespace: NAMESPACE, name: 'web' }
@@ -118,4 +117,68 @@ test('an object with another version is not deleted', async () => {
     await expect(deleteExpected(store, Tunnel, found, ifMatch)).rejects.toMatchObject({ code: 'conflict' })
   }
   expect(await isBeingDeleted()).toBe(false)
+})
+
+test.each([
+  { header: undefined, means: undefined },
+  { header: '*', means: '*' },
+  { header: ' * ', means: '*' },
+  { header: '"727"', means: ['727'] },
+  { header: '727', means: ['727'] },
+  { header: '"1", "727"', means: ['1', '727'] },
+  { header: '1,727', means: ['1', '727'] },
+  { header: ', "1" ,, \t"2",', means: ['1', '2'] },
+  { header: '"a,b", "\u00e9"', means: ['a,b', '\u00e9'] },
+  { header: '""', means: [''] },
+  { header: 'W/"727"', means: [] },
+  { header: 'W/"1", "2"', means: ['2'] },
+])('If-Match: $header accepts $means', ({ header, means }) => {
+  expect(parseIfMatch(header)).toEqual(means)
+})
+
+test.each([
+  '',
+  ' ',
+  ',',
+  '"',
+  '"1',
+  'W/',
+  'W/1',
+  'w/"1"',
+  '"1" "2"',
+  '"1""2"',
+  '1"2"',
+  '"a b"',
+  '"1", *',
+  '*, *',
+  '1;2',
+  '"\u0000"',
+])('If-Match: %j is rejected with its name', (header) => {
+  expect(() => parseIfMatch(header)).toThrow(
+    expect.objectContaining({ code: 'invalid_request', details: [expect.objectContaining({ field: 'If-Match' })] }),
+  )
+})
+
+test('a list of tags gives its strong tags, unchanged', () => {
+  const opaque = fc.stringMatching(/^[\x21\x23-\x7e\x80-\xff]*$/)
+  const tags = fc.array(fc.record({ opaque, isWeak: fc.boolean() }), { minLength: 1 })
+  fc.assert(
+    fc.property(tags, fc.constantFrom(',', ', ', ' ,\t', ',,'), (all, comma) => {
+      const header = all.map(({ opaque: text, isWeak }) => `${isWeak ? 'W/' : ''}"${text}"`).join(comma)
+      expect(parseIfMatch(header)).toEqual(all.flatMap(({ opaque: text, isWeak }) => (isWeak ? [] : [text])))
+    }),
+  )
+})
+
+test.each([
+  { version: '7', ifMatch: undefined, is: true },
+  { version: undefined, ifMatch: undefined, is: true },
+  { version: '7', ifMatch: '*', is: true },
+  { version: undefined, ifMatch: '*', is: false },
+  { version: '7', ifMatch: ['6', '7'], is: true },
+  { version: '7', ifMatch: ['6'], is: false },
+  { version: '7', ifMatch: [], is: false },
+  { version: undefined, ifMatch: ['7'], is: false },
+] as const)('that $version is expected by $ifMatch is $is', ({ version, ifMatch, is }) => {
+  expect(isExpected(version, ifMatch)).toBe(is)
 })

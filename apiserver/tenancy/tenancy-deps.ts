@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ApiToken } from '../../crds/api-token.ts'
 import type { Namespace, RoleBinding } from '../../crds/core.ts'
-import { SLUG, SLUG_MAX } from '../../crds/names.ts'
+import { SLUG, SLUG_MAX, isSlug, SLUG_RULE } from '../../crds/names.ts'
 import type { Organization } from '../../crds/organization.ts'
 import type { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import type { Access } from '../../store/access.ts'
@@ -10,10 +10,12 @@ import type { Store } from '../../store/port.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
 import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
-import { EXAMPLE } from '../openapi/openapi-examples.ts'
-import { createOrganizations, type Organizations } from './organizations.ts'
-import { createQuota, type Quota } from '../resources/quota.ts'
+import { EXAMPLE } from '../openapi/openapi-schemas.ts'
+import { createQuota, type Quota } from '../resources/creations.ts'
 import type { Scopes } from '../auth/scope.ts'
+import { ApiError } from '../http/errors.ts'
+import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/request-parser.ts'
+import type { Principal } from '../http/route.ts'
 
 /** Dependencies that the process provides. */
 export interface TenancyWiring {
@@ -89,3 +91,43 @@ export const Nothing = z.object({})
 /** Returns the schema of the data of a list. */
 export const listOf = <N extends string, V extends z.ZodType>(plural: N, view: V) =>
   z.object({ [plural]: z.array(view), nextCursor: z.string().nullable() })
+
+/** Slug in a body. In a path, text that is not a slug is 404. */
+export const Slug = z.string().max(SLUG_MAX).regex(SLUG, SLUG_RULE)
+
+/** Display name. */
+export const DisplayName = z.string().min(1).max(100).regex(NO_CONTROLS, NO_CONTROLS_RULE)
+
+export interface OrganizationsDeps {
+  readonly access: Access
+  readonly organizations: Cache<typeof Organization>
+  /** Absent where no other process creates organizations. */
+  readonly catchUp?: CatchUp
+}
+
+/** Organizations that a caller may read: those with a namespace in which the caller has a role; all for a platform admin. */
+export interface Organizations {
+  visible(principal: Principal): Promise<readonly Organization[]>
+  /** Finds an organization by its slug. @throws ApiError `not_found` when it does not exist or the caller may not read it */
+  find(principal: Principal, slug: string): Promise<Organization>
+}
+
+export function createOrganizations({ access, organizations, catchUp = createCatchUp(0) }: OrganizationsDeps): Organizations {
+  async function isVisible(principal: Principal): Promise<(organization: Organization) => boolean> {
+    if (await access.may(principal, { verb: 'list', resource: 'organizations' })) return () => true
+    const own = new Set((await access.memberships(principal)).map((membership) => membership.organization))
+    return ({ metadata }) => own.has(metadata.name)
+  }
+
+  async function visible(principal: Principal): Promise<readonly Organization[]> {
+    return organizations.list().filter(await isVisible(principal))
+  }
+
+  async function find(principal: Principal, slug: string): Promise<Organization> {
+    const organization = isSlug(slug) ? await catchUp(organizations, () => organizations.get({ name: slug })) : undefined
+    if (organization && (await isVisible(principal))(organization)) return organization
+    throw new ApiError('not_found', `there is no organization ${slug}`)
+  }
+
+  return { visible, find }
+}

@@ -2,9 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkConfigPatch, checkNewConfig, CreateTunnelBody, PatchTunnelBody, requireAllowedTarget } from './tunnel-body.ts'
-import { fieldsOf } from '../../test/support/api/http-app.ts'
-import { serveRoutes } from '../../test/support/api/toy-app.ts'
-import { ok, on } from '../../test/support/api/toy-routes.ts'
+import { fieldsOf, serveRoutes, ok, on } from '../../test/support/api/http-app.ts'
 import type { AnyRoute } from '../http/route.ts'
 
 /** Names on which every regular expression engine must agree, with and without Unicode support. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ruleMessage } from '../../shared/zod-messages.ts'
+import { ruleMessage } from '../../shared/field-errors.ts'
 import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../../crds/tunnel.ts'
 import {
   brokenItems,
@@ -11,7 +11,7 @@ import {
   TunnelConfig,
 } from '../../crds/tunnel-config.ts'
 import { TTL_SECONDS } from '../instances/instance-body.ts'
-import { EXAMPLE } from '../openapi/openapi-examples.ts'
+import { EXAMPLE } from '../openapi/openapi-schemas.ts'
 import type { FieldError } from '../../shared/errors.ts'
 import { type Fields, isFields } from '../../crds/formats/fields.ts'
 import { invalidRequest } from '../http/errors.ts'

@@ -1,4 +1,4 @@
-import { knownHostsLines } from '../../shared/known-hosts.ts'
+import { knownHostsLines } from '../../crds/formats/ssh-public-key.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 

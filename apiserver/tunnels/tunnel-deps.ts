@@ -7,11 +7,13 @@ import type { JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { Audit } from '../journal/audit.ts'
-import { createQuota, type Quota } from '../resources/quota.ts'
+import { createQuota, type Quota } from '../resources/creations.ts'
 import type { Principal, Reply, Scope } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
-import { createPresenceLookup, type PresenceOf } from './tunnel-presence.ts'
-import { TunnelView, tunnelView } from './tunnel-view.ts'
+import { TunnelView, tunnelView, type Presence } from './tunnel-view.ts'
+import { MooringError } from '../../shared/errors.ts'
+import { JOURNAL_UNAVAILABLE } from '../http/errors.ts'
+import { rejectOnAbort, withinBudget } from '../resources/cache-waits.ts'
 
 /** Dependencies that the process provides. */
 export interface TunnelWiring {
@@ -71,4 +73,45 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
   }
 
   return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), presenceOf, show, answer }
+}
+
+export interface PresenceLookupDeps {
+  readonly journal: Pick<JournalReader, 'presence'>
+  /** Maximum wait of an answer for the journal, in milliseconds. */
+  readonly waitMs?: number
+}
+
+/** Default of `waitMs`. */
+const PRESENCE_WAIT_MS = 1_000
+
+/** Reads the presence of several tunnels and returns the lookup for each. */
+type PresenceOf = (tunnels: readonly Tunnel[]) => Promise<(tunnel: Tunnel) => Presence>
+
+/**
+ * Creates the lookup of connected sessions. It reads the journal, which is current; while the journal is unavailable, it uses the tunnel's status,
+ * which is some seconds old, so that requests about tunnels do not fail.
+ */
+export function createPresenceLookup({ journal, waitMs = PRESENCE_WAIT_MS }: PresenceLookupDeps): PresenceOf {
+  async function known(tunnels: readonly Tunnel[]): Promise<ReadonlyMap<string, Presence> | undefined> {
+    try {
+      return await withinBudget(waitMs, (signal) =>
+        Promise.race([journal.presence(tunnels.map(({ metadata }) => metadata.uid)), rejectOnAbort(signal)]),
+      )
+    } catch (error) {
+      if (error instanceof MooringError && JOURNAL_UNAVAILABLE.has(error.code)) return undefined
+      throw error
+    }
+  }
+
+  return async function presenceOf(tunnels) {
+    const found = tunnels.length === 0 ? new Map<string, Presence>() : await known(tunnels)
+    return (tunnel) => (found ? (found.get(tunnel.metadata.uid) ?? NOT_CONNECTED) : presenceInStatus(tunnel))
+  }
+}
+
+const NOT_CONNECTED: Presence = { sessions: 0, lastConnectedAt: undefined }
+
+function presenceInStatus({ status }: Tunnel): Presence {
+  const at = status?.lastConnectedAt
+  return { sessions: status?.sessions ?? 0, lastConnectedAt: at === undefined ? undefined : Date.parse(at) }
 }

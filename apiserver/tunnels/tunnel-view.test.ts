@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { annotations } from '../../crds/names.ts'
-import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnel } from '../../test/builders/resources.ts'
 import { tunnelView } from './tunnel-view.ts'
 
 const about = {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { annotations } from '../../crds/names.ts'
 import { type Certificate, CERTIFICATE_STATES, type Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { createdAtOf, withMilliseconds } from '../resources/timestamps.ts'
+import { createdAtOf, withMilliseconds } from '../resources/names-and-times.ts'
 import { sshCommandOf } from './tunnel-commands.ts'
 import { HeaderModification, TunnelConfig } from '../../crds/tunnel-config.ts'
 

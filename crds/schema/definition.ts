@@ -1,7 +1,6 @@
 import type { Kind, Rule } from '../kind.ts'
 import { CATALOG_KINDS } from '../roles.ts'
-import { type StructuralSchema, structuralSchema, type ValidationRule } from './structural-schema.ts'
-import { addRule, addTransitionRule } from './transition-rules.ts'
+import { type StructuralSchema, structuralSchema, type ValidationRule, addRule, addTransitionRule } from './structural-schema.ts'
 
 /** Category `kubectl get mooring`: the kinds that a member of a namespace may read, and the catalog (crds/roles.ts). */
 const CATEGORY = 'mooring'

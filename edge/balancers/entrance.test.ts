@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { addressList } from '../../crds/formats/address-list.ts'
 import { binaryHeader, lineFor } from '../../test/support/edge/balancer.ts'
 import { createEntrance } from './entrance.ts'
-import type { Peer } from './peer.ts'
+import type { Peer } from './proxy-header.ts'
 
 const soon = { timeout: 10_000, interval: 5 }
 

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { AddressList } from '../../crds/formats/address-list.ts'
-import { type Peer, peerOf } from './peer.ts'
-import { readProxyHeader } from './proxy-header.ts'
+import { type Peer, peerOf, readProxyHeader } from './proxy-header.ts'
 
 interface Deps {
   /** Trusted balancers, whose PROXY headers name the client. Undefined: none. */

@@ -1,6 +1,17 @@
-import { isIPv4, isIPv6, SocketAddress } from 'node:net'
+import { isIPv4, isIPv6, SocketAddress, type Socket } from 'node:net'
 import { plainAddress } from '../../crds/formats/address-list.ts'
-import type { Peer } from './peer.ts'
+
+/** Address at the other end of a connection. */
+export interface Peer {
+  /** Plain address, as {@link plainAddress} returns it; empty when the connection has ended. */
+  readonly address: string
+  readonly port: number
+}
+
+/** Returns the peer of the socket itself. */
+export function peerOf(socket: Socket): Peer {
+  return { address: plainAddress(socket.remoteAddress ?? ''), port: socket.remotePort ?? 0 }
+}
 
 /** Header of the PROXY protocol, version 1 or 2 (haproxy.org, proxy-protocol.txt, sections 2.1 and 2.2). */
 export interface ProxyHeader {

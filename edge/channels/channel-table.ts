@@ -11,7 +11,7 @@ import type {
   ChannelRequest,
   RemoteEnd,
 } from './channel.ts'
-import type { Origin } from '../session.ts'
+import type { Origin } from '../sessions.ts'
 import { LightChannel } from './light-channel.ts'
 import { LineShare, type Budget, firstWindow, ReceiveWindow } from './receive-window.ts'
 import type { Output } from './output.ts'

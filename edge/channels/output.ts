@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { Socket } from 'node:net'
-import { madeGarbage } from '../garbage-collection.ts'
+import { madeGarbage } from '../memory.ts'
 
 /** Size up to which copying into one buffer costs less than passing many buffers to the kernel. */
 const COPY_BYTES = 64 * 1024

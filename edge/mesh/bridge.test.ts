@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import type { Session } from '../session.ts'
+import type { Session } from '../sessions.ts'
 import { Bridge } from './bridge.ts'
 
 /** Channel that records its calls; it accepts data while `takes` is set. */

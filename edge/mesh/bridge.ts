@@ -1,5 +1,5 @@
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import type { Origin, Session } from '../session.ts'
+import type { Origin, Session } from '../sessions.ts'
 
 /** Outcome of opening a bridge. Exactly one method is called, once. */
 export interface BridgeStart {

@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
-import type { Session } from '../session.ts'
+import type { Session } from '../sessions.ts'
 import { Budget } from '../channels/receive-window.ts'
 import { dataHeader, Frame, frame } from './frames.ts'
 import { MESH_LIMITS } from './limits.ts'
 import { type LinkOwner, MeshLink } from './link.ts'
 import { encodeMessage, encodeNotice, encodeOpen, type Hello, VERSION } from './messages.ts'
-import { RemoteSession } from './remote-session.ts'
+import { RemoteSession } from './directory.ts'
 
 const hello = (edge: string): Hello => ({ version: VERSION, endpoint: 'main', edge, instance: randomUUID() })
 const sessionId = randomUUID()

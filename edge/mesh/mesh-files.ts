@@ -1,12 +1,10 @@
+import { hkdfSync } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Logger } from 'pino'
+import { type PolledFiles, pollFiles } from '../../process/polled-files.ts'
 import { MooringError } from '../../shared/errors.ts'
-import { hkdfSync } from 'node:crypto'
-
-/** Poll interval. The kubelet takes up to a minute to update a mounted Secret, so this delay does not matter. */
-const POLL_MS = 10_000
 
 /** TLS settings of links. Both ends are edges, so the cheaper cipher of TLS 1.3 is enough (RFC 8446, section 9.1). */
 export const MESH_TLS = { minVersion: 'TLSv1.3', ciphers: 'TLS_AES_128_GCM_SHA256' } as const
@@ -18,14 +16,8 @@ export interface MeshIdentity {
   readonly key: string
 }
 
-/** Current content of the mounted Secret. Dispose to stop polling. */
-export interface MeshFiles extends Disposable {
-  current(): MeshIdentity
-  /** Calls `handler` after each change that could be read; other changes are retried at the next poll. */
-  onChange(handler: (identity: MeshIdentity) => void): void
-  /** Reads the files now; the timer calls this. */
-  poll(): Promise<void>
-}
+/** Current content of the mounted Secret. Disposing stops the polling. */
+export type MeshFiles = PolledFiles<MeshIdentity>
 
 interface Deps {
   readonly directory: string
@@ -37,29 +29,12 @@ interface Deps {
  * Reads `ca.crt`, `tls.crt` and `tls.key`, and polls for changes from then on.
  * @throws MooringError `files_unreadable`
  */
-export async function openMeshFiles({ directory, log, everyMs = POLL_MS }: Deps): Promise<MeshFiles> {
-  const handlers: ((identity: MeshIdentity) => void)[] = []
-  let known = await read(directory)
-
-  async function poll(): Promise<void> {
-    try {
-      const now = await read(directory)
-      if (JSON.stringify(now) === JSON.stringify(known)) return
-      known = now
-      log.info('the certificate for the other edges has changed')
-      for (const handler of handlers) handler(now)
-    } catch (error) {
-      log.error({ err: error }, 'the certificate for the other edges is not readable; the previous one stays in use')
-    }
+export function openMeshFiles({ directory, log, everyMs }: Deps): Promise<MeshFiles> {
+  const says = {
+    changed: 'the certificate for the other edges has changed',
+    failed: 'the certificate for the other edges is not readable; the previous one stays in use',
   }
-
-  const timer = setInterval(() => void poll(), everyMs).unref()
-  return {
-    current: () => known,
-    onChange: (handler) => void handlers.push(handler),
-    poll,
-    [Symbol.dispose]: () => clearInterval(timer),
-  }
+  return pollFiles({ read: () => read(directory), says, log, everyMs })
 }
 
 async function read(directory: string): Promise<MeshIdentity> {

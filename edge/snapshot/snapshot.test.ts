@@ -8,8 +8,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { createCache } from '../../store/cache.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { StoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { StoreError, type Store } from '../../store/port.ts'
 import { openSnapshot } from './snapshot.ts'
 
 const log = pino({ level: 'silent' })
@@ -20,7 +19,9 @@ const away = () => Promise.reject(new StoreError('unavailable', 'away'))
 async function setUp() {
   const temporary = await openTemporaryStore()
   const directory = await mkdtemp(join(tmpdir(), 'mooring-snapshot-'))
+  const snapshots = new AsyncDisposableStack()
   onTestFinished(async () => {
+    await snapshots.disposeAsync()
     await temporary[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
@@ -43,7 +44,9 @@ async function setUp() {
     },
   }
 
-  const opened = (endpoint = 'main') => openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 })
+  /** Opens the snapshot, whose file is closed after the test. */
+  const opened = async (endpoint = 'main') =>
+    snapshots.use(await openSnapshot({ store: reached, endpoint, directory, log, everyMs: 5 }))
 
   /** State that an edge of the endpoint reads; it ends as a killed process. */
   async function edge(endpoint = 'main') {

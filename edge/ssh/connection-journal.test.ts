@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import type { ConnectionRecord } from '../../journal/port.ts'
-import { settableClock } from '../../test/support/edge/settable-clock.ts'
+import { settableClock } from '../../test/support/clocks.ts'
 import { routesInMemory } from '../../test/support/edge/ssh-edge.ts'
 import { createConnectionJournal } from './connection-journal.ts'
 import { createSshMetrics } from './metrics.ts'

@@ -1,11 +1,10 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Logger } from 'pino'
-import type { ConnectionRecord, JournalWriter } from '../../journal/port.ts'
-import { EVENT_DAYS } from '../../journal/retention-days.ts'
+import { type ConnectionRecord, type JournalWriter, EVENT_DAYS } from '../../journal/port.ts'
 import type { EdgeClock } from '../clock.ts'
 import type { Connection, End } from './connection.ts'
 import type { SshLimits } from './limits.ts'
-import { MinuteCounter } from './login-limits.ts'
+import { MinuteCounter } from '../counters.ts'
 import type { SshMetrics } from './metrics.ts'
 import type { RefusedLogin } from './user-auth.ts'
 

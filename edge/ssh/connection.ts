@@ -3,21 +3,19 @@ import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { EdgeClock } from '../clock.ts'
 import type { LoginRoutes, Route } from '../route.ts'
-import type { Login, Session } from '../session.ts'
+import type { Login, Session } from '../sessions.ts'
 import type { Applicant } from './admission.ts'
+import { ClientLogin, NO_TEXT } from './client-login.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
 import { ClientChannels } from './terminal.ts'
 import { Forwarding } from './forwarding.ts'
 import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
-import { revocationOf } from './login.ts'
 import { inBlock, lasting, readAll } from '../reads.ts'
-import { sourceKey } from '../source-key.ts'
-import type { MinuteCounter } from './login-limits.ts'
+import { sourceKey, type MinuteCounter } from '../counters.ts'
 import { Output, BEFORE_LOGIN_BYTES } from '../channels/output.ts'
 import type { Budget } from '../channels/receive-window.ts'
-import { type PublicAddress, type ReachedTunnel, sentences, terminalText } from './sentences.ts'
-import type { TerminalText } from './sentences.ts'
+import { type PublicAddress, sentences } from './sentences.ts'
 import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
 import type { HostKeyRing } from './wire/algorithms.ts'
@@ -57,7 +55,6 @@ export interface End {
 const FAREWELL_MS = 2_000
 /** Time after which the key exchange begins without the client's KEXINIT; longer than any known client takes to send it. */
 const PATIENCE_MS = 2_000
-const KEY_EXCHANGE_MS = 30_000
 /**
  * Maximum messages that wait for the end of a key exchange. Channels send nothing meanwhile, so these are replies, and no client needs
  * that many.
@@ -87,9 +84,7 @@ export class Connection implements WireEvents, Applicant {
   readonly #auth: UserAuth
   readonly #line: LineWatch
   readonly #forwarding: Forwarding
-  #hostname: string | undefined
-  #login: Login | undefined
-  #loggedInAt = 0
+  #client: ClientLogin | undefined
   #closedAt: number | undefined
   #end: End | undefined
 
@@ -104,7 +99,7 @@ export class Connection implements WireEvents, Applicant {
     this.#output = new Output(socket, BEFORE_LOGIN_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
-    const terminals = new ClientChannels(() => this.#terminalText())
+    const terminals = new ClientChannels(() => this.#client?.terminalText(this.#forwarding.granted) ?? NO_TEXT)
     this.channels = new ChannelTable({
       ...{ ...line, growth: deps.growth },
       opening: (type, remote) => terminals.open(this.channels, type, remote),
@@ -115,7 +110,8 @@ export class Connection implements WireEvents, Applicant {
     this.#line = new LineWatch({ ...line, now: began })
     this.#forwarding = new Forwarding({
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
-      tunnel: () => this.#tunnel,
+      limits: deps.limits,
+      tunnel: () => this.#client?.tunnel,
       close: (reason, sentence) => this.close(reason, sentence),
       serving: (session, serves) => deps.serving(this, session, serves),
     })
@@ -127,7 +123,7 @@ export class Connection implements WireEvents, Applicant {
       accepted: (route, login) => this.#accepted(route, login),
       disconnect: (reason, sentence) => this.#farewell('refused', { reason, sentence }),
     })
-    readAll(socket, (chunk) => this.#receive(this.#login ? inBlock(chunk) : lasting(chunk)))
+    readAll(socket, (chunk) => this.#receive(this.#client ? inBlock(chunk) : lasting(chunk)))
     socket.on('drain', () => this.channels.unblock())
     socket.on('end', () => this.#over('client_disconnected'))
     socket.on('error', () => this.#over('connection_lost'))
@@ -136,11 +132,11 @@ export class Connection implements WireEvents, Applicant {
   }
 
   get login(): Login | undefined {
-    return this.#login
+    return this.#client?.login
   }
 
   get hostname(): string | undefined {
-    return this.#hostname
+    return this.#client?.hostname
   }
 
   get session(): Session | undefined {
@@ -176,9 +172,8 @@ export class Connection implements WireEvents, Applicant {
 
   /** Closes the connection when its login or its forward is not authorized any more. */
   recheck(): void {
-    if (!this.#login || this.#closedAt !== undefined) return
-    const route = this.#route
-    const why = revocationOf(route, { source: this.clientIp, login: this.#login, now: this.#deps.date() })
+    if (!this.#client || this.#closedAt !== undefined) return
+    const why = this.#client.revocation(this.clientIp, this.#deps.date())
     const { refusal } = this.#forwarding
     if (why) this.close(why, sentences.revoked(why))
     else if (refusal) this.close('forward_refused', refusal)
@@ -188,8 +183,8 @@ export class Connection implements WireEvents, Applicant {
   tick(now: number, stalledMs: number): void {
     if (this.#closedAt !== undefined) {
       if (now - this.#closedAt > FAREWELL_MS) this.#socket.destroy()
-    } else if (this.#login === undefined) this.#tickLogin(now)
-    else this.#tickSession(now, stalledMs)
+    } else if (this.#client) this.#tickSession(this.#client, now, stalledMs)
+    else this.#tickLogin(now)
   }
 
   #tickLogin(now: number): void {
@@ -198,33 +193,13 @@ export class Connection implements WireEvents, Applicant {
     else if (age > PATIENCE_MS) this.#guarded(() => this.#wire.beginAnyway())
   }
 
-  #tickSession(now: number, stalledMs: number): void {
-    const { keepaliveMs, forwardGraceMs, nextForwardGraceMs } = this.#deps.limits
-    if (this.#login?.authMethod === 'token') this.recheck()
-    this.#forwarding.tick(now)
-    const { granted, cancelledAt } = this.#forwarding
-    const isLate = cancelledAt > 0 ? now - cancelledAt > nextForwardGraceMs : now - this.#loggedInAt > forwardGraceMs
-    const tunnel = this.#tunnel
-    if (!granted && tunnel && isLate) this.close('no_forward', sentences.forwardGrace(tunnel))
-    const state = this.#line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS, stalledMs })
+  #tickSession({ login, at }: ClientLogin, now: number, stalledMs: number): void {
+    if (login.authMethod === 'token') this.recheck()
+    this.#forwarding.tick(now, at)
+    const state = this.#line.tick(now, stalledMs)
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
     if (state === 'stuck') this.close('protocol_error', sentences.rekey, Reason.keyExchangeFailed)
-  }
-
-  get #route(): Route | undefined {
-    return this.#hostname === undefined ? undefined : this.#deps.routes.get(this.#hostname)
-  }
-
-  get #tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined {
-    const route = this.#route
-    return route && this.#login ? { route, address: this.#deps.address(), login: this.#login } : undefined
-  }
-
-  #terminalText(): TerminalText {
-    const tunnel = this.#tunnel
-    // A deleted tunnel ends its connections with a sentence.
-    return tunnel ? terminalText(tunnel, this.#forwarding.granted) : { lines: [], refusal: undefined }
   }
 
   #receive(chunk: Buffer): void {
@@ -246,9 +221,7 @@ export class Connection implements WireEvents, Applicant {
   }
 
   #accepted(route: Route, login: Login): void {
-    this.#hostname = route.hostname
-    this.#login = login
-    this.#loggedInAt = performance.now()
+    this.#client = new ClientLogin(route, login, { at: performance.now(), deps: this.#deps })
     this.#output.trust()
     this.#wire.banner(`${sentences.welcome({ route, address: this.#deps.address() })}\r\n`)
     this.#wire.accept()
@@ -280,9 +253,9 @@ export class Connection implements WireEvents, Applicant {
     this.#wire.mute()
     this.#forwarding.stop()
     this.channels.close()
-    const refused = this.#login ? undefined : this.#auth.abandoned()
+    const refused = this.#client ? undefined : this.#auth.abandoned()
     if (refused) this.#deps.refused(this, refused)
-    if (!this.#login && this.#wire.begun) this.#deps.unfinished.add(this.sourceKey)
+    if (!this.#client && this.#wire.begun) this.#deps.unfinished.add(this.sourceKey)
     this.#deps.ended(this)
     // A client that only ended its side leaves our side open.
     if (reason === 'client_disconnected') this.#socket.end()
@@ -296,7 +269,7 @@ export class Connection implements WireEvents, Applicant {
     this.#line.rekeyed(performance.now())
     if (first) return
     // A client has no reason to exchange keys again before login, and each exchange costs milliseconds.
-    if (!this.#login) this.broken()
+    if (!this.#client) this.broken()
     else this.channels.unblock()
   }
 

@@ -2,9 +2,11 @@ import { isTargetAllowed } from '../../crds/tunnel-config.ts'
 import { type ReachedTunnel, sentences } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import type { Login, Origin, Session } from '../session.ts'
+import type { Origin, Session } from '../sessions.ts'
 import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
 import type { ClientChannels } from './terminal.ts'
+import type { ClientTunnel } from './client-login.ts'
+import type { SshLimits } from './limits.ts'
 import type { LineWatch } from './line-watch.ts'
 import { parseTarget, throughSocks } from './socks.ts'
 import type { GlobalRequest } from './wire/messages.ts'
@@ -38,10 +40,11 @@ export interface ForwardingDeps {
   readonly since: number
   readonly channels: ChannelTable<Wire>
   readonly line: LineWatch
+  readonly limits: Pick<SshLimits, 'forwardGraceMs' | 'nextForwardGraceMs'>
   /** Channels that the client opened itself. */
   readonly terminals: Pick<ClientChannels, 'count' | 'complain' | 'notify'>
   /** Tunnel of the client, once it has logged in. */
-  tunnel(): (ReachedTunnel & { readonly login: Login }) | undefined
+  tunnel(): ClientTunnel | undefined
   close(reason: string, sentence: string): void
   serving(session: Session, serves: boolean): void
 }
@@ -58,6 +61,7 @@ export class Forwarding {
   #session: Session | undefined
   #serves = false
   #grantedAt = 0
+  /** Time at which the client cancelled its last forward, or 0: it has `nextForwardGraceMs` for another one. */
   #cancelledAt = 0
   #complainedAt = -Infinity
 
@@ -68,11 +72,6 @@ export class Forwarding {
   /** Whether the client has an accepted forward. */
   get granted(): boolean {
     return this.#forward !== undefined
-  }
-
-  /** Time at which the client cancelled its last forward, or 0: it has `nextForwardGraceMs` for another one. */
-  get cancelledAt(): number {
-    return this.#cancelledAt
   }
 
   get session(): Session | undefined {
@@ -147,9 +146,15 @@ export class Forwarding {
     })
   }
 
-  tick(now: number): void {
+  /** Starts a session without an answer, and closes a connection without a forward. `loggedInAt`: time of the login. */
+  tick(now: number, loggedInAt: number): void {
     // Some clients do not answer unknown requests.
     if (now - this.#grantedAt > ANSWER_MS) this.#serve()
+    if (this.#forward) return
+    const { forwardGraceMs, nextForwardGraceMs } = this.#deps.limits
+    const isLate = this.#cancelledAt > 0 ? now - this.#cancelledAt > nextForwardGraceMs : now - loggedInAt > forwardGraceMs
+    const tunnel = isLate ? this.#deps.tunnel() : undefined
+    if (tunnel) this.#deps.close('no_forward', sentences.forwardGrace(tunnel))
   }
 
   /** Shows in the terminal, at most twice a minute, that the target is unreachable. */

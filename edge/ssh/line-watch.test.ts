@@ -17,7 +17,7 @@ function watched({ exchanging = false } = {}) {
   return {
     line,
     pings: () => pings,
-    tick: (now: number, stalledMs = 0) => line.tick(now, { keepaliveMs, keyExchangeMs: KEY_EXCHANGE_MS, stalledMs }),
+    tick: (now: number, stalledMs = 0) => line.tick(now, stalledMs),
   }
 }
 

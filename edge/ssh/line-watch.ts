@@ -5,17 +5,12 @@ import type { Wire } from './wire/wire.ts'
 interface Deps {
   readonly wire: Wire
   readonly output: Output
-  readonly limits: Pick<SshLimits, 'rekeyBytes' | 'rekeyMs' | 'keepaliveMisses' | 'probeMs'>
+  readonly limits: Pick<SshLimits, 'rekeyBytes' | 'rekeyMs' | 'keepaliveMs' | 'keepaliveMisses' | 'probeMs'>
   readonly now: number
 }
 
-/** Intervals in milliseconds. */
-interface Pace {
-  readonly keepaliveMs: number
-  readonly keyExchangeMs: number
-  /** Time in which this process did not run: the client may have answered meanwhile. */
-  readonly stalledMs: number
-}
+/** Maximum duration of a key exchange, in milliseconds. */
+const KEY_EXCHANGE_MS = 30_000
 
 /** `silent`: no answers to keepalives; `replaced`: no answer to a probe; `stuck`: a key exchange that does not end. */
 export type LineState = 'fine' | 'silent' | 'replaced' | 'stuck'
@@ -78,23 +73,24 @@ export class LineWatch {
     this.#exchangeAt = undefined
   }
 
-  tick(now: number, { keepaliveMs, keyExchangeMs, stalledMs }: Pace): LineState {
+  /** `stalledMs`: time in which this process did not run, in milliseconds; the client may have answered meanwhile. */
+  tick(now: number, stalledMs: number): LineState {
     this.#heardAt += stalledMs
     if (this.#probedAt !== undefined) this.#probedAt += stalledMs
     if (this.#exchangeAt !== undefined) this.#exchangeAt += stalledMs
     if (this.#probedAt !== undefined && now - this.#probedAt > this.#limits.probeMs) return 'replaced'
-    if (now - this.#heardAt > keepaliveMs * (this.#misses + 1)) {
+    if (now - this.#heardAt > this.#limits.keepaliveMs * (this.#misses + 1)) {
       if (this.#misses >= this.#limits.keepaliveMisses) return 'silent'
       this.#misses += 1
       this.#ping(now)
     }
-    return this.#tickKeys(now, keyExchangeMs)
+    return this.#tickKeys(now)
   }
 
-  #tickKeys(now: number, keyExchangeMs: number): LineState {
+  #tickKeys(now: number): LineState {
     if (this.#wire.exchanging) {
       this.#exchangeAt ??= now
-      return now - this.#exchangeAt > keyExchangeMs ? 'stuck' : 'fine'
+      return now - this.#exchangeAt > KEY_EXCHANGE_MS ? 'stuck' : 'fine'
     }
     const bytes = this.#received + this.#output.total - this.#bytesAtKeys
     if (bytes >= this.#limits.rekeyBytes || now - this.#keysAt >= this.#limits.rekeyMs) this.#wire.rekey()

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { livePasswords } from '../../shared/live-passwords.ts'
 import { firstRejection, LOGIN_CHECKS } from '../../shared/tunnel-decisions.ts'
 import type { PasswordRoutes, Route, RoutedPassword, Routes } from '../route.ts'
-import type { Login } from '../session.ts'
+import type { Login } from '../sessions.ts'
 import { fingerprintOf, parsePublicKeyLine, type PublicKey } from './public-key.ts'
 
 /**

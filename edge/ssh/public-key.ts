@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, verify as verifySignature } from 'node:crypto'
-import { compact } from '../buffers.ts'
+import { compact } from '../memory.ts'
 import { WireReader } from './wire-format.ts'
 
 /** Hash of an RSA signature, by the name of its algorithm (RFC 8332). Undefined: SHA-1, which is rejected. */

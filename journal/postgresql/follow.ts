@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { every, whenAborted } from '../../shared/timers.ts'
 import { createFollowers } from '../followers.ts'
 import type { JournalReader, RequestRecord } from '../port.ts'
-import { createBarriers } from './barriers.ts'
+import { createBarriers, createListener } from './listen.ts'
 import { CHANNEL } from './functions.ts'
-import { isUuid, lowestId } from './ids.ts'
-import { createListener } from './listen.ts'
-import { ignore, type LoginSource } from './login.ts'
+import { isUuid, lowestId } from './record-format.ts'
+import { ignore, type LoginSource } from './client.ts'
 import type { Ask } from './pool.ts'
-import { requestOf } from './read-requests.ts'
+import { requestOf } from './read-records.ts'
 
 /** Interval of renewals in milliseconds. The database notifies of a tunnel's requests for one minute after each. */
 const RENEW_MS = 20_000

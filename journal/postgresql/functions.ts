@@ -1,4 +1,4 @@
-import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
+import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
 
 /** Channel of notifications. The payload is the uid of a followed tunnel and the ids of kept requests, separated by spaces. */
 export const CHANNEL = 'journal_requests'

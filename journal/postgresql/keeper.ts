@@ -1,10 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
-import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './columns.ts'
+import { jsonArray, joinColumns, type RequestColumns, requestColumns } from './record-format.ts'
 import type { Shipment } from '../outbox.ts'
-import { createClient, closeClient } from './client.ts'
-import { ignore, type JournalLogin, type LoginSource } from './login.ts'
+import { createClient, closeClient, ignore, type JournalLogin, type LoginSource } from './client.ts'
 
 /** Reason why a shipment was not kept. `again` says that a later attempt may succeed. */
 export class KeepError extends MooringError {

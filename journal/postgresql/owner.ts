@@ -1,11 +1,9 @@
 import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
-import { createClient, closeClient } from './client.ts'
-import { ignore, type LoginSource } from './login.ts'
-import { makeRoom } from './make-room.ts'
-import { expiredPartitions, requiredPartitions } from './partitions.ts'
-import { EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
+import { createClient, closeClient, ignore, type LoginSource } from './client.ts'
+import { makeRoom, expiredPartitions, requiredPartitions } from './partitions.ts'
+import { EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
 import { BACKEND_TIMES, PARTITIONED_TABLES, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
 
 /** Steps of the schema's layout; each builds the next layout from the previous one. A schema of a newer Mooring is rejected. */

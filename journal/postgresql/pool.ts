@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
-import { connectionConfig, ignore, type JournalLogin, type LoginSource } from './login.ts'
+import { connectionConfig, ignore, type JournalLogin, type LoginSource } from './client.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

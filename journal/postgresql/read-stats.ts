@@ -1,8 +1,8 @@
 import { averageOf, type Stats, type WholeSpan } from '../port.ts'
-import { isUuid } from './ids.ts'
+import { MINUTE_MS } from '../search.ts'
+import { isUuid } from './record-format.ts'
 import type { Ask } from './pool.ts'
 
-const MINUTE_MS = 60_000
 const HOUR_MINUTES = 60
 const DAY_MS = 86_400_000
 const TOP_CLIENTS = 10

@@ -1,4 +1,4 @@
-import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
+import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
 
 /** Partitioned table: bounds and retention of its partitions. Days are UTC, counted from the epoch. */
 export interface PartitionedTable {

@@ -1,8 +1,7 @@
 import { existsSync, fstatSync, truncateSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type FaultyFiles, faultyFiles } from '../../test/support/journal/faulty-files.ts'
-import { drain, frameOf, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
+import { type FaultyFiles, faultyFiles, drain, frameOf, openDurable, scratch } from '../../test/support/journal/segment-logs.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('synced frames survive a power loss, with any failures and overlapping syncs', async () => {

@@ -1,9 +1,8 @@
 import { readdirSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { faultyFiles } from '../../test/support/journal/faulty-files.ts'
+import { faultyFiles, drain, frameOf, open, openDurable, scratch } from '../../test/support/journal/segment-logs.ts'
 import { diskFiles, type Files } from './files.ts'
-import { drain, frameOf, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('the sync after a failed one copies the frames that may be lost into a new file', async () => {

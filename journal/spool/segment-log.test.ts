@@ -2,9 +2,8 @@ import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, truncateSy
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { faultyFiles } from '../../test/support/journal/faulty-files.ts'
+import { faultyFiles, drain, frameOf, MOST, open, openDurable, scratch } from '../../test/support/journal/segment-logs.ts'
 import { diskFiles, type Files } from './files.ts'
-import { drain, frameOf, MOST, open, openDurable, scratch } from '../../test/support/journal/scratch-log.ts'
 import { SegmentLog } from './segment-log.ts'
 
 test('frames are taken in the order of their appends, across any closing and reopening, and no file is left', () => {

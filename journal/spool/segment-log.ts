@@ -1,8 +1,7 @@
 import { diskFiles, type Files } from './files.ts'
 import type { Frame } from './frame.ts'
 import { SegmentDirectory } from './segment-directory.ts'
-import type { SegmentFile } from './segment-file.ts'
-import { UnsyncedFrames } from './unsynced-frames.ts'
+import { type SegmentFile, UnsyncedFrames } from './segment-file.ts'
 
 const SEGMENT_BYTES = 4 * 1024 * 1024
 

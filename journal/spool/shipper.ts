@@ -1,11 +1,8 @@
-import { setTimeout } from 'node:timers/promises'
-import { backoffMs } from '../../shared/backoff.ts'
+import { backoffMs, whenAborted, sleep } from '../../shared/timers.ts'
 import type { Shipment } from '../outbox.ts'
 import { KeepError, type Keeper } from '../postgresql/keeper.ts'
-import type { Frame } from './frame.ts'
+import { type Frame, splitRequests } from './frame.ts'
 import type { Batch, SegmentLog } from './segment-log.ts'
-import { splitRequests } from './split-requests.ts'
-import { whenAborted } from '../../shared/timers.ts'
 
 /** Maximum of records and bytes in a shipment. */
 const MOST = { records: 2_048, bytes: 1024 * 1024 }
@@ -126,7 +123,7 @@ export function createShipper(deps: ShipperDeps): Shipper {
   }
 
   async function pause(ms: number): Promise<void> {
-    await setTimeout(ms, undefined, { signal: AbortSignal.any([closing.signal, hurry.signal]), ref: false }).catch(ignoreAbort)
+    await sleep(ms, AbortSignal.any([closing.signal, hurry.signal]))
   }
 
   return {
@@ -168,8 +165,4 @@ function halvesOf(frames: readonly Frame[]): readonly [readonly Frame[], readonl
   const pieces = splitRequests(only.payload, Math.ceil(only.records / 2))
   const [first, ...rest] = Array.from(pieces, (piece): Frame => ({ kind: 'requests', ...piece }))
   return [first ? [first] : [], rest]
-}
-
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error
 }

@@ -1,11 +1,10 @@
 import { mkdirSync } from 'node:fs'
 import { MooringError } from '../../shared/errors.ts'
-import { isSystemError } from '../thread/system-error.ts'
+import { isSystemError } from '../serve-thread.ts'
 import { diskFiles, type Files } from './files.ts'
-import { encodeFrame, type FrameKind } from './frame.ts'
+import { encodeFrame, type FrameKind, type BatchPart, splitRequests } from './frame.ts'
 import type { SpoolRequest } from './messages.ts'
 import { SegmentLog } from './segment-log.ts'
-import { type BatchPart, splitRequests } from './split-requests.ts'
 
 /** Maximum number of requests in a frame: parsing them blocks a thread for a moment. */
 const FRAME_RECORDS = 512

@@ -1,12 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { idAt, requestRecord } from '../../test/conformance/journal/records.ts'
+import { idAt, requestRecord, WRONG_IDS } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
-import { requestBatch } from '../request-lines.ts'
-import { requestRows } from '../request-text.ts'
+import { requestBatch, requestRows } from '../request-text.ts'
 import { BatchScanner } from './batch-scanner.ts'
-import { bytesOfId, timeOfId } from './record-id.ts'
-import { WRONG_IDS } from '../../test/support/journal/wrong-ids.ts'
+import { bytesOfId, timeOfId } from './ids.ts'
 
 const unit = fc.oneof(
   fc.constantFrom('\r', '\n', '\r\n', '@', '\0', '\ud800', '\u{1f600}', 'é', '\ufeff'),

@@ -2,11 +2,9 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { idAt, requestRecord } from '../../test/conformance/journal/records.ts'
 import type { RequestRecord } from '../port.ts'
-import { requestBatch } from '../request-lines.ts'
-import { rowsOfTunnel } from '../request-text.ts'
+import { requestBatch, rowsOfTunnel } from '../request-text.ts'
 import { chunksOf } from './chunks.ts'
-import { DAY_MS } from './layout.ts'
-import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
+import { DAY_MS, CHUNK_MS, ROW_LENGTH } from './layout.ts'
 
 const NOW = 20_000 * DAY_MS
 const TUNNELS = ['one', 'two', 'three']

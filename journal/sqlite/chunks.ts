@@ -1,13 +1,25 @@
 import { Buffer } from 'node:buffer'
-import { REQUEST_DAYS } from '../retention-days.ts'
+import { REQUEST_DAYS } from '../port.ts'
 import { BatchScanner } from './batch-scanner.ts'
-import { CHUNK_MS, ROW_LENGTH } from './chunk-bounds.ts'
-import { DAY_MS } from './layout.ts'
-import type { KeptRequest } from './sums.ts'
-import type { TunnelNumbers } from './tunnel-numbers.ts'
+import { CHUNK_MS, ROW_LENGTH, DAY_MS } from './layout.ts'
+import type { TunnelNumbers } from './ids.ts'
 
 /** Length of a UUID as text. */
 const ID_LENGTH = 36
+
+/** Request that was added to the file. */
+export interface KeptRequest {
+  readonly tunnel: number
+  /** Creation time of its id, in milliseconds since the epoch. */
+  readonly time: number
+  readonly at: number
+  readonly status: number
+  readonly durationMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly edge: boolean
+  readonly ip: string
+}
 
 /** Requests of a batch that share a row: of one tunnel, with ids of the same {@link CHUNK_MS}. */
 export class Chunk {

@@ -2,9 +2,8 @@ import fc from 'fast-check'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { openTemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
-import { createClientCounts, topOf } from './client-counts.ts'
-import { MINUTE_MS } from './layout.ts'
-import { createClientReader } from './read-stats.ts'
+import { MINUTE_MS } from '../search.ts'
+import { createClientCounts, createClientReader, topOf } from './client-counts.ts'
 
 const FIRST = 29_000_040
 const batches = fc.array(

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { MINUTE_MS } from './layout.ts'
+import { MINUTE_MS } from '../search.ts'
 
 export const HOUR_MINUTES = 60
 
@@ -18,7 +18,7 @@ const HOUR_ADDRESSES = 256
 const HELD_TUNNELS = 10_000
 
 /** Number of requests by address. */
-export type Clients = Map<string, number>
+type Clients = Map<string, number>
 
 interface Seen {
   readonly tunnel: number
@@ -29,22 +29,6 @@ interface Seen {
 interface Newest {
   readonly minute: number
   readonly clients: Clients
-}
-
-/** Formats counts for the file: at most `most` addresses, those with most requests. */
-export function clientsText(clients: Clients, most: number): string {
-  const pairs = [...clients]
-  return JSON.stringify(pairs.length > most ? topOf(clients, most) : pairs)
-}
-
-/** Adds counts in the format of the file. */
-export function addClients(clients: Clients, text: string): void {
-  for (const [ip, requests] of JSON.parse(text) as [string, number][]) clients.set(ip, (clients.get(ip) ?? 0) + requests)
-}
-
-/** Returns the `count` addresses with most requests; equal ones are sorted by address. */
-export function topOf(clients: Clients, count: number): [ip: string, requests: number][] {
-  return [...clients].sort(([a, many], [b, more]) => more - many || (a < b ? -1 : 1)).slice(0, count)
 }
 
 export interface ClientCounts {
@@ -126,6 +110,44 @@ export function createClientCounts(db: DatabaseSync): ClientCounts {
     },
     forget: () => newest.clear(),
   }
+}
+
+/** Creates a reader of a tunnel's requests by address, over the minutes from `first` to before `end`. */
+export function createClientReader(db: DatabaseSync): (tunnel: number, first: number, end: number) => Clients {
+  const hours = db.prepare('SELECT minute, clients FROM client_hours WHERE tunnel = ? AND minute >= ? AND minute < ?')
+  const minutes = db.prepare('SELECT clients FROM client_minutes WHERE tunnel = ? AND minute >= ? AND minute < ?')
+
+  return function clientsOf(tunnel, first, end) {
+    const clients: Clients = new Map()
+    const addMinutes = (from: number, to: number) => {
+      for (const row of minutes.all(tunnel, from, to)) addClients(clients, String(row.clients))
+    }
+    // Reads the sums of whole hours, and the minutes between them.
+    let next = first
+    for (const { minute, clients: text } of hours.all(tunnel, first, end - HOUR_MINUTES + 1)) {
+      addMinutes(next, Number(minute))
+      addClients(clients, String(text))
+      next = Number(minute) + HOUR_MINUTES
+    }
+    addMinutes(next, end)
+    return clients
+  }
+}
+
+/** Returns the `count` addresses with most requests; equal ones are sorted by address. */
+export function topOf(clients: Clients, count: number): [ip: string, requests: number][] {
+  return [...clients].sort(([a, many], [b, more]) => more - many || (a < b ? -1 : 1)).slice(0, count)
+}
+
+/** Formats counts for the file: at most `most` addresses, those with most requests. */
+function clientsText(clients: Clients, most: number): string {
+  const pairs = [...clients]
+  return JSON.stringify(pairs.length > most ? topOf(clients, most) : pairs)
+}
+
+/** Adds counts in the format of the file. */
+function addClients(clients: Clients, text: string): void {
+  for (const [ip, requests] of JSON.parse(text) as [string, number][]) clients.set(ip, (clients.get(ip) ?? 0) + requests)
 }
 
 const hourOf = (minute: number): number => Math.floor(minute / HOUR_MINUTES) * HOUR_MINUTES

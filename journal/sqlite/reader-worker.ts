@@ -1,10 +1,10 @@
 import { workerData } from 'node:worker_threads'
 import { openForReading } from './layout.ts'
 import type { ReaderReply, ReaderRequest } from './messages.ts'
-import { createEventReader } from './read-events.ts'
-import { createRequestReader } from './read-requests.ts'
-import { createStatsReader } from './read-stats.ts'
-import { type Answer, serveThread } from '../thread/serve-thread.ts'
+import { createEventReader } from './events.ts'
+import { createRequestReader } from './requests.ts'
+import { createStatsReader } from './stats.ts'
+import { type Answer, serveThread } from '../serve-thread.ts'
 
 /**
  * Runs the thread of the connection that reads, so that a long search does not delay writes. It also runs checkpoints, whose

@@ -1,15 +1,14 @@
-import fc from 'fast-check'
 import type { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requestRecord } from '../../test/conformance/journal/records.ts'
-import { matchesFilter } from '../matches-filter.ts'
+import { matchesFilter } from '../search.ts'
 import type { RequestFilter, RequestRecord } from '../port.ts'
-import { requestBatch } from '../request-lines.ts'
-import { createRequestKeeper, type RequestKeeper } from './keep-requests.ts'
+import { requestBatch } from '../request-text.ts'
+import { createRequestKeeper, type RequestKeeper, createRequestReader } from './requests.ts'
 import { DAY_MS, openForWriting } from './layout.ts'
 import { openTemporaryJournal, type TemporaryJournal } from '../../test/support/journal/temporary-journal.ts'
-import { createRequestReader } from './read-requests.ts'
-import { createTunnelNumbers } from './tunnel-numbers.ts'
+import { createTunnelNumbers } from './ids.ts'
 
 /** Requests share rows, in the order in which they ended, and no search may reveal that. */
 

@@ -1,7 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../retention-days.ts'
-import { DAY_MS, dayTable, MINUTE_MS } from './layout.ts'
-import { lowestId } from './record-id.ts'
+import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
+import { MINUTE_MS } from '../search.ts'
+import { DAY_MS, dayTable } from './layout.ts'
+import { lowestId } from './ids.ts'
 
 /** Maximum number of rows that one step removes: a step delays writes by some milliseconds. */
 const STEP_ROWS = 2_000

@@ -1,11 +1,11 @@
 import { workerData } from 'node:worker_threads'
-import { createEventKeeper } from './keep-events.ts'
-import { createRequestKeeper } from './keep-requests.ts'
+import { createEventKeeper } from './events.ts'
+import { createRequestKeeper } from './requests.ts'
 import { openForWriting } from './layout.ts'
 import type { WriterReply, WriterRequest } from './messages.ts'
 import { retentionSteps } from './retention.ts'
-import { type Answer, serveThread } from '../thread/serve-thread.ts'
-import { createTunnelNumbers } from './tunnel-numbers.ts'
+import { type Answer, serveThread } from '../serve-thread.ts'
+import { createTunnelNumbers } from './ids.ts'
 
 /** Runs the thread of the one connection that writes. `workerData` is the path of the file. */
 function openWriter(path: string): Answer<WriterRequest, WriterReply> {

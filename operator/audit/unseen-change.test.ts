@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Kind, Resource } from '../../crds/kind.ts'
-import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
+import { tunnelPassword } from '../../test/builders/resources.ts'
 import { changesBetween, unseenEntry } from './unseen-change.ts'
 
 const SEEN = Date.parse('2030-01-01T00:01:00Z')

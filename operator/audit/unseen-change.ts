@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
 import { endOfPassword, TunnelPassword } from '../../crds/tunnel-password.ts'
-import type { ValueDigest } from '../../shared/audit-secrets.ts'
+import { type ValueDigest, auditChanges, auditedObject } from '../../journal/audit-entry.ts'
 import { isFields } from '../../crds/formats/fields.ts'
-import { auditChanges } from '../../journal/audit-changes.ts'
-import { auditedObject } from '../../journal/audited-object.ts'
 import type { AuditedChange, AuditRecord } from '../../journal/port.ts'
 
 /** Write that needs an entry in the audit log. */

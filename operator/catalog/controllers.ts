@@ -3,12 +3,13 @@ import type { Organization } from '../../crds/organization.ts'
 import type { Plan } from '../../crds/plan.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Report } from '../reporter.ts'
-import type { Controller, ControllerDeps } from '../runtime/controller.ts'
+import { keyOf, type Key } from '../../store/port.ts'
+import type { Report, StatusFields } from '../reporter.ts'
+import type { Controller, ControllerDeps, Outcome } from '../runtime/controller.ts'
 import { changesOf, objectsOf } from '../runtime/source.ts'
-import { createCatalogReconciler } from './reconciler.ts'
 import { apiTokenDecision, organizationDecision, planDecision, regionDecision } from './decisions.ts'
+import type { Kind, Resource } from '../../crds/kind.ts'
+import type { Decision } from '../../store/conditions.ts'
 
 export interface CatalogControllersDeps {
   readonly regions: Cache<typeof Region>
@@ -52,4 +53,27 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       }),
     }),
   ]
+}
+
+interface CatalogDeps<K extends Kind> {
+  readonly cache: Cache<K>
+  readonly report: Report
+  /** Decides the object's Ready condition. */
+  readonly decide: (object: Resource<K>) => Decision
+  /** Other fields of its status. */
+  readonly statusFields?: (object: Resource<K>) => StatusFields<K>
+  /** Milliseconds until the condition may change without a change of the object; undefined for never. */
+  readonly againInMs?: (object: Resource<K>) => number | undefined
+}
+
+/** Creates the reconciler of a kind that is only data: it reports whether an object can be used. */
+export function createCatalogReconciler<K extends Kind>(deps: CatalogDeps<K>): (key: Key) => Promise<Outcome> {
+  const { cache, report, decide, statusFields, againInMs = () => undefined } = deps
+  return async function reconcileCatalog(key) {
+    const object = cache.get(key)
+    if (!object || object.metadata.deletionTimestamp !== undefined) return { result: 'settled', reason: 'Gone' }
+    const decision = decide(object)
+    await report(cache.kind, object, decision, statusFields?.(object))
+    return { result: 'settled', reason: decision.reason, requeueAfterMs: againInMs(object) }
+  }
 }

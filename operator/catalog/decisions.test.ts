@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { apiToken } from '../../test/builders/api-token.ts'
+import { apiToken } from '../../test/builders/resources.ts'
 import { apiTokenDecision } from './decisions.ts'
 
 test.each([

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
-import { serverNames } from '../../embedded/server-names.ts'
+import { serverNames } from '../../embedded/listeners.ts'
 import { createCa, issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
 import { createCertificates } from './renewing-certificate.ts'
 

@@ -43,3 +43,40 @@ export async function createCertificates(deps: CertificatesDeps): Promise<Certif
     [Symbol.dispose]: () => clearInterval(timer),
   }
 }
+
+export interface AdminCertificateDeps {
+  /** CA of the installation, with its key. */
+  readonly ca: () => KeyPair | Promise<KeyPair>
+  /** Role that the certificate is for: its common name. */
+  readonly user: string
+  readonly now: () => Date
+}
+
+/**
+ * Creates the source of the client certificate by which a database server authenticates the operator: from the network, the
+ * administrator's password alone is rejected. The certificate is kept in memory, and issued again at two thirds of its lifetime or when the
+ * CA changes.
+ */
+export function createAdminCertificate({ ca, user, now }: AdminCertificateDeps): () => Promise<KeyPair> {
+  let current: { readonly pair: KeyPair; readonly authority: string } | undefined
+
+  return async function adminCertificate() {
+    const authority = await ca()
+    const isGood = current?.authority === authority.certificate && now() < renewalTime(current.pair.certificate)
+    if (current && isGood) return current.pair
+    const pair = await issueCertificate({ ca: authority, names: [user], now: now(), usage: 'client', subject: user })
+    current = { pair, authority: authority.certificate }
+    return pair
+  }
+}
+
+/**
+ * Returns the names of the certificate for unknown hosts: hostnames below the domain without a tunnel, and the domain itself. With it a
+ * visitor gets an error page instead of a broken connection. The local CA of the installation always signs it: a public CA may not sign a
+ * wildcard by HTTP-01 (CA/Browser Forum, Baseline Requirements, section 3.2.2.4.19), and the budget of public certificates is for tunnels.
+ * Pure.
+ */
+export function unknownHostNames(domain: string): readonly string[] {
+  // Clients reject a wildcard of a domain without a dot.
+  return domain.includes('.') ? [`*.${domain}`, domain] : [domain]
+}

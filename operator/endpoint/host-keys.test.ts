@@ -4,10 +4,10 @@ import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { hostKeysSecret } from '../../shared/edge-objects.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { tunnelEndpoint } from '../../test/builders/tunnel-endpoint.ts'
+import { tunnelEndpoint } from '../../test/builders/resources.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
 import { createHostKeyring, openHostKeys } from './host-keys.ts'
-import { ownersOf } from './owners.ts'
+import { ownersOf } from './runtime.ts'
 
 const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret('eu') }
 const eu = { name: 'eu', owners: [] }

@@ -7,10 +7,9 @@ import type { Key, Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { type Issuers, signsFor } from '../tunnel/certificate-issuer.ts'
-import { ISSUER_MISSING } from '../tunnel/issuer-missing.ts'
+import { ISSUER_MISSING } from '../tunnel/resources.ts'
 import { createHostKeyring } from './host-keys.ts'
-import { ownersOf } from './owners.ts'
-import type { EdgeRuntime, EdgeState } from './runtime.ts'
+import { ownersOf, type EdgeRuntime, type EdgeState } from './runtime.ts'
 
 export interface EndpointReconcilerDeps {
   readonly store: Store

@@ -1,4 +1,5 @@
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { ownerReferenceTo, type OwnerReference } from '../../crds/kind.ts'
 
 /** Observed state of an endpoint's edges. */
 export interface EdgeState {
@@ -22,4 +23,9 @@ export interface EdgeRuntime {
   tunnelsChanged?(name: string): Promise<void>
   /** Calls `listener` with the name of an endpoint whose edges changed. @returns a function that unsubscribes */
   onChange(listener: (name: string) => void): () => void
+}
+
+/** Owner references to an endpoint: its objects are deleted with it. */
+export function ownersOf(endpoint: Pick<TunnelEndpoint, 'metadata'>): OwnerReference[] {
+  return [ownerReferenceTo(TunnelEndpoint, endpoint)]
 }

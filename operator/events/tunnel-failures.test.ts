@@ -3,7 +3,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
-import { DAY, endOf, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
+import { DAY, endOf, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
 
 const ED25519 = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH'
 

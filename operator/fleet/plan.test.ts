@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { databaseServer } from '../../test/builders/database-server.ts'
-import { readyCondition } from '../../test/builders/shared-instance.ts'
+import { databaseServer, readyCondition } from '../../test/builders/resources.ts'
 import { nextServer, serverName, usefulForMs } from './plan.ts'
 
 const motor = 'postgresql-15.4.0'

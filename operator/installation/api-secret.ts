@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { auditPath, createValueDigest, type ValueDigest } from '../../shared/audit-secrets.ts'
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JSONWebKeySet, type JWK } from 'jose'
+import { auditPath, createValueDigest, type ValueDigest } from '../../journal/audit-entry.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { createCertificates } from '../certificates/renewing-certificate.ts'
-import { generateIssuerKey, publicKeySet } from './issuer-key.ts'
 import { keepSecret, keptSecret, restoreSecret } from './kept-secret.ts'
 
 /** Secret of Mooring's own issuer with its private key: one entry, JSON. */
-export const ISSUER_SECRET = 'mooring-issuer'
-export const ISSUER_ENTRY = 'issuer'
+const ISSUER_SECRET = 'mooring-issuer'
+const ISSUER_ENTRY = 'issuer'
 /** Secret with all files that the API server needs, mounted as a volume. */
 export const API_SECRET = 'mooring-apiserver'
 
@@ -102,4 +102,18 @@ async function openIssuer({ store, issuerUrl }: ApiSecretDeps): Promise<string> 
 function storedIn(kept: Readonly<Record<string, string>>): KeyPair | undefined {
   const { 'tls.crt': certificate, 'tls.key': key } = kept
   return certificate !== undefined && key !== undefined ? { certificate, key } : undefined
+}
+
+const ALGORITHM = 'EdDSA'
+
+/** Generates a private Ed25519 key with its thumbprint as `kid`. The caller stores it as a secret. */
+export async function generateIssuerKey(): Promise<JWK> {
+  const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true })
+  const jwk = await exportJWK(privateKey)
+  return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: ALGORITHM, use: 'sig' }
+}
+
+/** Public half of a key of {@link generateIssuerKey}, for publication. */
+export function publicKeySet({ kty, crv, x, kid, alg, use }: JWK): JSONWebKeySet {
+  return { keys: [{ kty, crv, x, kid, alg, use } as JWK] }
 }

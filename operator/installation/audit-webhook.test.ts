@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ApiRequest } from '../../store/kubernetes/client.ts'
-import { createLines } from '../../test/support/api/toy-app.ts'
+import { createLines } from '../../test/support/api/http-app.ts'
 import { keepAuditWebhook } from './audit-webhook.ts'
 
 const service = { namespace: 'mooring-system', name: 'mooring-audit', path: '/audit/known' }

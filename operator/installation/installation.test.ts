@@ -11,7 +11,7 @@ import { decodeSecret } from '../secret-data.ts'
 import { keepApiSecret } from './api-secret.ts'
 import { keepCa, openCa } from './ca.ts'
 import { keptSecret } from './kept-secret.ts'
-import { restrictSystemNamespace } from './system-namespace.ts'
+import { restrictSystemNamespace } from '../start.ts'
 
 const log = pino({ level: 'silent' })
 

@@ -1,8 +1,7 @@
 import { Secret } from '../../crds/core.ts'
 import type { DraftMeta } from '../../crds/kind.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { isStoreError, StoreCode } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { isStoreError, StoreCode, type Store } from '../../store/port.ts'
 import { encodeSecret } from '../secret-data.ts'
 
 type Texts = Readonly<Record<string, string>>

@@ -4,8 +4,8 @@ import { Namespace } from '../../crds/core.ts'
 import { JOURNAL_SERVER, SHARED_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { region } from '../../test/builders/region.ts'
-import { settableCache } from '../../test/support/store/settable-cache.ts'
+import { region } from '../../test/builders/resources.ts'
+import { settableCache } from '../../test/support/store/caches.ts'
 import { createOwnServer, placementFor } from './own-server.ts'
 
 const OLD = { id: 'postgresql-14.4.0', warm: false } as const

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
-import { createApplier } from './apply.ts'
+import { createApplier, foreignSpec } from './apply.ts'
 import { StatefulSet } from './kinds.ts'
 import type { Live } from './live.ts'
 
@@ -90,4 +90,36 @@ test('a deleted object is forgotten', async () => {
   remove()
   applier.prune()
   expect(applier.size).toBe(0)
+})
+
+const spec = (fields: object) => ({ 'f:spec': fields })
+const by = (manager: string, fieldsV1: object, subresource = '') => ({ manager, operation: 'Update', fieldsV1, subresource })
+const mine = by('me', spec({ 'f:replicas': {}, 'f:template': { 'f:spec': { 'f:containers': {} } } }))
+
+test.each([
+  { does: 'no other manager has written', entries: [mine], foreign: false },
+  {
+    does: 'a status was written',
+    entries: [mine, by('controller', { 'f:status': { 'f:replicas': {} } }, 'status')],
+    foreign: false,
+  },
+  {
+    does: 'labels were written',
+    entries: [mine, by('kubectl', { 'f:metadata': { 'f:labels': { 'f:x': {} } } })],
+    foreign: false,
+  },
+  {
+    does: 'its pods were to be restarted',
+    entries: [by('kubectl', spec({ 'f:template': { 'f:metadata': { 'f:annotations': { '.': {}, 'f:restartedAt': {} } } } }))],
+    foreign: false,
+  },
+  { does: 'it was scaled', entries: [mine, by('kubectl', spec({ 'f:replicas': {} }))], foreign: true },
+  {
+    does: 'a container was added',
+    entries: [mine, by('kubectl', spec({ 'f:template': { 'f:spec': { 'f:containers': { 'k:{"name":"x"}': { '.': {} } } } } }))],
+    foreign: true,
+  },
+  { does: 'there is no record', entries: undefined, foreign: false },
+])('another manager owns a part of the spec when $does: $foreign', ({ entries, foreign }) => {
+  expect(foreignSpec(entries, 'me')).toBe(foreign)
 })

@@ -1,8 +1,7 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { createCache } from '../../store/cache.ts'
-import { keyToString } from '../../store/key-string.ts'
-import type { Key, ListOptions, Store } from '../../store/port.ts'
-import { isOlder } from '../../store/revision.ts'
+import { keyToString, type Key, type ListOptions, type Store } from '../../store/port.ts'
+import { isOlder } from '../../store/cache-view.ts'
 
 export interface LiveDeps<K extends Kind> {
   readonly store: Store

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pod } from '../../test/support/operator/server-objects.ts'
+import { pod } from '../../test/support/operator/kubernetes-objects.ts'
 import type { ContainerStatus } from './kinds.ts'
 import { podState } from './pod-state.ts'
 

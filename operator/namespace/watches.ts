@@ -1,7 +1,6 @@
 import type { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
+import { keyOf, type Key } from '../../store/port.ts'
 import { changesOf, objectsOf, type Source } from '../runtime/source.ts'
 import type { ObserveDeps } from './observe.ts'
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { isClaimed, SharedInstance } from '../../crds/shared-instance.ts'
-import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
-import { settableCache } from '../../test/support/store/settable-cache.ts'
+import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/resources.ts'
+import { settableCache } from '../../test/support/store/caches.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import { createQuota, fullMessage } from './quota.ts'
 

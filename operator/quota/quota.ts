@@ -1,8 +1,7 @@
 import type { Kind, ObjectMeta, Resource } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Conditioned, conditionOf } from '../../store/conditions.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
+import { keyOf, type Key } from '../../store/port.ts'
 import { aspectChangesOf, eventsOf, laterThan, type Source } from '../runtime/source.ts'
 
 /** Object of a kind with a quota. */

@@ -1,14 +1,16 @@
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { MooringError } from '../../shared/errors.ts'
-import { StoreError } from '../../store/errors.ts'
-import { keyToString } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
-import { startCache } from '../../test/support/store/running-cache.ts'
-import { createScriptedStore } from '../../test/support/store/scripted-store.ts'
-import { createVirtualClock, settle } from '../../test/support/virtual-clock.ts'
-import { type ControllerDeps, createController, type Outcome, type ReconcileResult } from './controller.ts'
-import { createControllerMetrics } from './metrics.ts'
+import { StoreError, keyToString, type Key } from '../../store/port.ts'
+import { startCache, createScriptedStore } from '../../test/support/store/caches.ts'
+import { createVirtualClock, settle } from '../../test/support/clocks.ts'
+import {
+  type ControllerDeps,
+  createController,
+  type Outcome,
+  type ReconcileResult,
+  createControllerMetrics,
+} from './controller.ts'
 import { changesOf, eventsOf, objectsOf, type Source } from './source.ts'
 
 const settled: Outcome = { result: 'settled', reason: 'Fine' }

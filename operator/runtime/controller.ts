@@ -1,13 +1,10 @@
 import type { Logger } from 'pino'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { MooringError } from '../../shared/errors.ts'
-import type { Backoff } from '../../shared/backoff.ts'
-import { type Clock, systemClock } from '../../store/clock.ts'
-import { StoreCode } from '../../store/errors.ts'
-import { keyFromString, keyToString } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
+import { type Backoff, type Clock, systemClock, whenAborted } from '../../shared/timers.ts'
+import { StoreCode, keyFromString, keyToString, type Key } from '../../store/port.ts'
 import { createQueue } from './queue.ts'
 import type { Source } from './source.ts'
-import { whenAborted } from '../../shared/timers.ts'
 
 /** Result of a reconcile. `waiting`: another event must happen first, which `reason` names. */
 export interface Outcome {
@@ -110,4 +107,42 @@ export function createController(deps: ControllerDeps): Controller {
 
 function codeOf(error: unknown): string {
   return error instanceof MooringError ? error.code : 'unexpected'
+}
+
+/** Hooks for every controller of a process, to be spread into its deps. */
+export interface ControllerMetrics {
+  onResult(result: ReconcileResult): void
+  onDepth(controller: string, depth: number): void
+}
+
+/** Registers the metrics of controllers. Call it once per registry. */
+export function createControllerMetrics(registry: Registry): ControllerMetrics {
+  const registers = [registry]
+  const results = new Counter({
+    name: 'mooring_reconcile_total',
+    help: 'Finished reconciles by result and reason.',
+    labelNames: ['controller', 'result', 'reason'],
+    registers,
+  })
+  const durations = new Histogram({
+    name: 'mooring_reconcile_duration_seconds',
+    help: 'Time that one reconcile took.',
+    labelNames: ['controller'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30],
+    registers,
+  })
+  const depths = new Gauge({
+    name: 'mooring_queue_depth',
+    help: 'Keys that are due and wait for a worker.',
+    labelNames: ['controller'],
+    registers,
+  })
+
+  return {
+    onResult: ({ controller, result, reason, seconds }) => {
+      results.inc({ controller, result, reason })
+      durations.observe({ controller }, seconds)
+    },
+    onDepth: (controller, depth) => depths.set({ controller }, depth),
+  }
 }

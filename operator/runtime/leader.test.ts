@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest'
 import { Lease } from '../../crds/core.ts'
-import { StoreError } from '../../store/errors.ts'
+import { StoreError, type Preconditions, type Store } from '../../store/port.ts'
 import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
-import type { Preconditions, Store } from '../../store/port.ts'
-import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
-import { createFencedStore } from './fenced-client.ts'
-import { createLeaderElection } from './leader.ts'
+import { createVirtualClock, settle, type VirtualClock } from '../../test/support/clocks.ts'
+import { createFencedStore, createLeaderElection } from './leader.ts'
 
 const KEY = { namespace: 'n', name: 'l' }
 const TIMES = { leaseMs: 12_000, renewDeadlineMs: 8_000, renewMs: 2_000, retryMs: 1_000 }

@@ -8,7 +8,7 @@ export interface Observation {
 }
 
 /** Next step of a candidate. */
-export type Move =
+type Move =
   | { readonly type: 'take' }
   /** `ms` until the lease expires, unless its holder renews it. */
   | { readonly type: 'wait'; readonly ms: number }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { createVirtualClock, settle, type VirtualClock } from '../../test/support/clocks.ts'
 import { createQueue } from './queue.ts'
 
 const keys = fc.constantFrom('a/1', 'a/2', 'a/3', 'b/1', 'c/1')

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../store/clock.ts'
-import { createVirtualClock, settle, type VirtualClock } from '../../test/support/virtual-clock.ts'
+import { systemClock } from '../../shared/timers.ts'
+import { createVirtualClock, settle, type VirtualClock } from '../../test/support/clocks.ts'
 import { createQueue, type QueueDeps } from './queue.ts'
 
 /** A queue in virtual time whose work takes `takesMs` and is recorded as `key@time of start`. */

@@ -1,7 +1,6 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf, keyToString } from '../../store/key-string.ts'
-import type { Key } from '../../store/port.ts'
+import { keyOf, keyToString, type Key } from '../../store/port.ts'
 
 /** Source of keys that a controller reconciles. */
 export interface Source {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { databaseServer } from '../../test/builders/database-server.ts'
+import { databaseServer } from '../../test/builders/resources.ts'
 import { createAdmins } from './admins.ts'
 
 const target = { host: '127.0.0.1', port: 5432, user: 'mooring', password: 'drawn' }

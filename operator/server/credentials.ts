@@ -2,11 +2,9 @@ import { Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
 import { MooringError } from '../../shared/errors.ts'
-import { isStoreError } from '../../store/errors.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Store } from '../../store/port.ts'
+import { isStoreError, keyOf, type Store } from '../../store/port.ts'
 import { decodeSecret, encodeSecret, randomPassword } from '../secret-data.ts'
-import { selectorOf } from './kubernetes/names.ts'
+import { selectorOf } from './kubernetes/manifests.ts'
 import type { AdminCredentials } from './runtime.ts'
 
 /** Name of the admin on every server; each server has its own password. */

@@ -3,15 +3,13 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { MooringError } from '../../shared/errors.ts'
-import { notReady, ready, type Decision, withCondition } from '../../store/conditions.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Key, Store } from '../../store/port.ts'
+import { notReady, ready, type Decision, withCondition, isReady } from '../../store/conditions.ts'
+import { keyOf, type Key, type Store } from '../../store/port.ts'
 import { EngineCode } from '../engines/engine.ts'
 import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import type { Admins, OpenServer } from './admins.ts'
 import { ADMIN_SECRET_LOST, createAdminSecrets } from './credentials.ts'
-import { createFirstObservation } from './first-observation.ts'
 import { serverDecision } from './plan.ts'
 import type { AdminCredentials, ServerRuntime, ServerState } from './runtime.ts'
 
@@ -37,7 +35,7 @@ const UNUSABLE: ReadonlyMap<string, ServerReason> = new Map([
   [EngineCode.unsafe, ServerReason.Unsafe],
 ])
 
-/** Interval of reconciling a server that is starting or failed, when no event comes earlier. */
+/** Interval of reconciling a server that is starting or failed, or that has no admin connection yet, when no event comes earlier. */
 const RETRY_MS = 1_000
 
 /** Creates the reconciler that brings a DatabaseServer up or removes it, reports its state, and keeps its admin connection open. */
@@ -135,5 +133,64 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
       if (!(error instanceof MooringError) || reason === undefined) throw error
       return unusable(server, reason, error)
     }
+  }
+}
+
+interface PoolDeps {
+  readonly servers: Cache<typeof DatabaseServer>
+  /** Instances, with the index `server`: the DatabaseServer of an instance. */
+  readonly instances: Cache<typeof SharedInstance>
+  readonly admins: Admins
+  /** Spare databases per server. */
+  readonly size: number
+}
+
+/**
+ * Creates the reconciler that keeps the warm pool of one server full, with one unit of work per call, so that other work waits only
+ * shortly. Triggered when the server comes up and when an instance on it appears or is deleted.
+ */
+export function createPoolReconciler({ servers, instances, admins, size }: PoolDeps): (key: Key) => Promise<Outcome> {
+  return async function reconcilePool(key) {
+    const server = servers.get(key)
+    const open = admins.get(key.name)
+    if (server?.spec.tenancy === 'internal') return { result: 'settled', reason: 'NoTenants' }
+    if (!server || !isReady(server) || server.metadata.deletionTimestamp !== undefined)
+      return { result: 'waiting', reason: 'ServerNotReady' }
+    // After a start of the operator, finding that a server is up changes no object, so no event triggers this reconcile.
+    if (!open) return { result: 'waiting', reason: 'ServerNotOpen', requeueAfterMs: RETRY_MS }
+    const free = Math.max(0, server.spec.capacity - instances.countByIndex('server', key.name))
+    const more = await open.admin.tidy(Math.min(size, free))
+    return more ? { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 } : { result: 'settled', reason: 'Full' }
+  }
+}
+
+/** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
+const GRACE_MS = 15_000
+
+interface FirstObservation {
+  readonly isUnknown: (server: DatabaseServer, state: ServerState) => boolean
+  /** Forgets a deleted server. */
+  readonly forget: (server: DatabaseServer) => void
+}
+
+/**
+ * Detects servers that were ready before this process started and have not been observed since. A runtime reports `starting` until its
+ * first observation; written to the status at once, that would change every instance of every server twice at each restart of the operator,
+ * which restarts no server.
+ */
+export function createFirstObservation(now: () => Date): FirstObservation {
+  /** End of the wait for the first observation, by uid of the server; 0 after the observation. */
+  const deadlines = new Map<string, number>()
+
+  return {
+    isUnknown(server, state) {
+      const { uid } = server.metadata
+      const at = now().getTime()
+      const deadline = deadlines.get(uid) ?? at + GRACE_MS
+      const unknown = state.phase === 'starting' && isReady(server) && at < deadline
+      deadlines.set(uid, unknown ? deadline : 0)
+      return unknown
+    },
+    forget: ({ metadata }) => void deadlines.delete(metadata.uid),
   }
 }

@@ -1,12 +1,11 @@
 import { expect, test, vi } from 'vitest'
-import { databaseServer } from '../../test/builders/database-server.ts'
-import { claimedStatus, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { databaseServer, claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { EngineAdmin } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { applyActions } from './apply.ts'
 import type { Observation } from './observe.ts'
-import { createSuspicions } from './suspicions.ts'
+import { createSuspicions } from './slots.ts'
 
 const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
 

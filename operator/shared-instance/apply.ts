@@ -1,18 +1,15 @@
 import { MooringError } from '../../shared/errors.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { isStoreError } from '../../store/errors.ts'
-import { keyOf, keyToString } from '../../store/key-string.ts'
-import type { Store } from '../../store/port.ts'
-import { stepDone } from '../../store/steps.ts'
+import { isStoreError, keyOf, keyToString, type Store } from '../../store/port.ts'
+import { stepDone } from '../reporter.ts'
 import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { type Address, createCredentials, deleteCredentials, freshCredentials, updateCredentials } from './credentials.ts'
-import type { Credentials } from './kept-secret.ts'
-import { tenantName } from './naming.ts'
+import { type Credentials, tenantName } from './kept-secret.ts'
 import type { Observation } from './observe.ts'
 import type { Action } from './plan.ts'
-import type { Suspicions } from './suspicions.ts'
+import type { Suspicions } from './slots.ts'
 
 export interface ApplyDeps {
   readonly store: Store
@@ -37,7 +34,7 @@ export interface Changed {
   readonly refusedExtensions?: readonly RefusedExtension[] | undefined
 }
 
-/** Carries out a plan's actions in order. Announces each when it is done (store/steps.ts). @returns the resulting state */
+/** Carries out a plan's actions in order. Announces each when it is done (operator/reporter.ts). @returns the resulting state */
 export async function applyActions(
   deps: ApplyDeps,
   seen: Observation,

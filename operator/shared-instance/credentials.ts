@@ -1,16 +1,14 @@
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
-import { isLoopback } from '../../shared/loopback.ts'
+import { isLoopback } from '../../crds/formats/address-list.ts'
 import { partsOf } from '../../crds/motor.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { isStoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { isStoreError, type Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER } from './kept-secret.ts'
-import { tenantName } from './naming.ts'
+import { type Credentials, type Expected, checkSecret, MANAGED_BY, PROVIDER, tenantName } from './kept-secret.ts'
 
 /** Values from which the other entries of the Secret are built. */
 export interface Address {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
+import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/resources.ts'
 import { isSettled } from './indexes.ts'
 
 test.each([

@@ -1,9 +1,9 @@
 import type { Motor } from '../../crds/motor.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import { isReady } from '../../store/conditions.ts'
-import { keyToString } from '../../store/key-string.ts'
+import { keyToString } from '../../store/port.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
-import { tenantSuffix } from './naming.ts'
+import { tenantSuffix } from './kept-secret.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`

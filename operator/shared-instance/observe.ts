@@ -4,15 +4,13 @@ import { allowedExtensions, type Region } from '../../crds/region.ts'
 import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
-import { isStoreError } from '../../store/errors.ts'
-import type { Store } from '../../store/port.ts'
+import { isStoreError, type Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
-import type { Slots } from './slots.ts'
+import type { Slots, Suspicions } from './slots.ts'
 import type { Placement, Observed } from './plan.ts'
-import type { Suspicions } from './suspicions.ts'
 
 export interface ObserveDeps {
   readonly store: Store

@@ -76,7 +76,7 @@ const doing = (actions: readonly Action[], decision?: Decision, requeueAfterMs?:
   requeueAfterMs,
 })
 
-/** Decides what a SharedInstance needs. Pure: each branch is a row in plan.test.ts. */
+/** Decides what a SharedInstance needs. Pure: each branch is a row in plan.test.ts or plan-changes.test.ts. */
 export function planInstance(observed: Observed): Plan {
   const { instance } = observed
   if (instance.metadata.deletionTimestamp !== undefined) return planDeletion(observed)

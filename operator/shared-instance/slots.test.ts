@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { databaseServer } from '../../test/builders/database-server.ts'
-import { readyCondition, sharedInstance } from '../../test/builders/shared-instance.ts'
-import { settableCache } from '../../test/support/store/settable-cache.ts'
+import { databaseServer, readyCondition, sharedInstance } from '../../test/builders/resources.ts'
+import { settableCache } from '../../test/support/store/caches.ts'
 import { instanceIndexes } from './indexes.ts'
-import { createSlots } from './slots.ts'
+import { createSlots, createSuspicions } from './slots.ts'
 
 const server = (name: string, traits: Parameters<typeof databaseServer>[0] = {}) =>
   databaseServer({ ...traits, metadata: { name, ...traits.metadata } })
@@ -70,4 +69,14 @@ test('a slot of an instance that was deleted unnoticed is free again', () => {
   expect([slots.has(gone.metadata.uid), slots.freeOn(a)]).toEqual([true, 1])
   instances.remove(gone)
   expect([slots.freeOn(a), slots.has(gone.metadata.uid)]).toEqual([2, false])
+})
+
+test('prune forgets deleted instances', () => {
+  const suspicions = createSuspicions()
+  for (const uid of ['stays', 'went']) {
+    suspicions.oversize.add(uid)
+    suspicions.missing.add(uid)
+  }
+  suspicions.prune((uid) => uid === 'stays')
+  expect([[...suspicions.oversize], [...suspicions.missing]]).toEqual([['stays'], ['stays']])
 })

@@ -5,12 +5,10 @@ import { MooringError } from '../../shared/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
 import { ownCertificate } from '../../shared/edge-objects.ts'
 import { type Decision, withCondition } from '../../store/conditions.ts'
-import { isStoreError } from '../../store/errors.ts'
-import { keyOf } from '../../store/key-string.ts'
-import { hostnameMark, markedHostname } from './hostname-mark.ts'
+import { isStoreError, keyOf } from '../../store/port.ts'
+import { hostnameMark, markedHostname, certificateKey, certificateName, certificateSecret, urlOf } from './resources.ts'
 import type { ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
-import { certificateKey, certificateName, certificateSecret, urlOf } from './resources.ts'
 
 const HOSTNAME_BYTES = 8
 

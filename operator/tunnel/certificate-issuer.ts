@@ -1,7 +1,7 @@
 import { createHmac, hkdfSync, X509Certificate } from 'node:crypto'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { isIssued, isKeyOf, issueCertificate, type KeyPair } from '../certificates/local-ca.ts'
-import type { Mac } from './hostname-mark.ts'
+import type { Mac } from './resources.ts'
 import type { HeldCertificate } from './plan.ts'
 
 /** Issuer of tunnel certificates. */

@@ -3,7 +3,7 @@ import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import type { Patch, Store } from '../../store/port.ts'
-import { DAY, endOf, hostnameOf, NAMESPACE, obtainedAt, startTunnels } from '../../test/support/store/tunnel-controllers.ts'
+import { DAY, endOf, hostnameOf, NAMESPACE, obtainedAt, startTunnels } from '../../test/support/operator/tunnel-controllers.ts'
 
 const ROUND_MS = 10_000
 

@@ -2,7 +2,7 @@ import { tunnelNamedBy } from '../../shared/live-passwords.ts'
 import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { keyToString } from '../../store/key-string.ts'
+import { keyToString } from '../../store/port.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])

@@ -9,10 +9,9 @@ import type { Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
 import { describe, type Issuers, renewalTime, signsFor } from './certificate-issuer.ts'
-import { markedHostname } from './hostname-mark.ts'
+import { markedHostname, candidatesOf, certificateKey, certificateName } from './resources.ts'
 import { hasHostname } from './indexes.ts'
 import type { HeldCertificate, KeptHostname, Observed } from './plan.ts'
-import { candidatesOf, certificateKey, certificateName } from './resources.ts'
 
 export interface ObserveDeps {
   readonly store: Store

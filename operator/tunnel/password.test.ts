@@ -2,9 +2,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { endOfPassword, PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { tunnel } from '../../test/builders/tunnel.ts'
-import { tunnelPassword } from '../../test/builders/tunnel-password.ts'
-import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
+import { tunnel, tunnelPassword } from '../../test/builders/resources.ts'
+import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
 import { passwordDecision, type ObservedPassword } from './password.ts'
 
 const soon = { timeout: 10_000, interval: 10 }

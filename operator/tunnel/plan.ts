@@ -3,8 +3,7 @@ import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
-import { ISSUER_MISSING } from './issuer-missing.ts'
-import { certificateName, hostOf, urlOf } from './resources.ts'
+import { ISSUER_MISSING, certificateName, hostOf, urlOf } from './resources.ts'
 
 /** Certificate in its Secret. Times in milliseconds since the epoch. */
 export interface HeldCertificate {

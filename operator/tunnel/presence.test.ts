@@ -3,7 +3,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 import { createCacheView } from '../../store/cache-view.ts'
 import type { Store } from '../../store/port.ts'
-import { tunnel } from '../../test/builders/tunnel.ts'
+import { tunnel } from '../../test/builders/resources.ts'
 import { tunnelIndexes } from './indexes.ts'
 import { createPresence, presenceOf } from './presence.ts'
 

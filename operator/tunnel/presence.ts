@@ -2,9 +2,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { every, whenAborted } from '../../shared/timers.ts'
 import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isStoreError } from '../../store/errors.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Store } from '../../store/port.ts'
+import { isStoreError, keyOf, type Store } from '../../store/port.ts'
 
 export interface PresenceDeps {
   readonly store: Pick<Store, 'patchStatus'>

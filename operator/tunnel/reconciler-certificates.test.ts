@@ -5,7 +5,7 @@ import { Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { CertificateIssuer } from './certificate-issuer.ts'
-import { DAY, endOf, HOUR, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
+import { DAY, endOf, HOUR, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
 
 const ROUND_MS = 10_000
 

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { ca, hostnameOf, inNamespace, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
+import { ca, hostnameOf, inNamespace, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
 import { localIssuer } from './certificate-issuer.ts'
-import { hostnameMark } from './hostname-mark.ts'
+import { hostnameMark } from './resources.ts'
 
 async function started() {
   const at = await startTunnels()

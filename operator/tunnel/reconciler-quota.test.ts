@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { HOUR, inNamespace, startTunnels } from '../../test/support/store/tunnel-controllers.ts'
+import { HOUR, inNamespace, startTunnels } from '../../test/support/operator/tunnel-controllers.ts'
 
 const MAX = 3
 const NAMES = Array.from({ length: 8 }, (_, index) => `t${index}`)

@@ -5,7 +5,15 @@ import { annotations, FINALIZER, labels, SYSTEM_NAMESPACE } from '../../crds/nam
 import { HOSTNAME, Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { ca, hostnameOf, HOUR, inNamespace, obtainedAt, startTunnels, web } from '../../test/support/store/tunnel-controllers.ts'
+import {
+  ca,
+  hostnameOf,
+  HOUR,
+  inNamespace,
+  obtainedAt,
+  startTunnels,
+  web,
+} from '../../test/support/operator/tunnel-controllers.ts'
 
 test('a tunnel waits for its region and an endpoint, then has a hostname, a URL and a certificate for it', async () => {
   await using at = await startTunnels()

@@ -1,10 +1,13 @@
-import type { Tunnel } from '../../crds/tunnel.ts'
-import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { timingSafeEqual } from 'node:crypto'
+import { type Tunnel, HOSTNAME, type TunnelReason } from '../../crds/tunnel.ts'
+import { takesTunnels, type TunnelEndpoint, EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { ownCertificate, sharedCertificate } from '../../shared/edge-objects.ts'
 import { encodeSecret } from '../secret-data.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
-import { ownersOf } from '../endpoint/owners.ts'
+import { ownersOf } from '../endpoint/runtime.ts'
+import type { Key } from '../../store/port.ts'
+import { notReady, type Decision } from '../../store/conditions.ts'
 
 /** Host of a tunnel: `{hostname}.{domain}`. */
 export function hostOf({ spec }: TunnelEndpoint, hostname: string): string {
@@ -61,3 +64,45 @@ export function candidatesOf(
     .sort((a, b) => a.tunnels - b.tunnels || a.endpoint.metadata.name.localeCompare(b.endpoint.metadata.name))
     .map(({ endpoint }) => endpoint)
 }
+
+/** MAC of this installation for a text: base64url, without padding. */
+export type Mac = (text: string) => string
+
+/** Tunnel's key and annotations. */
+interface Marked extends Key {
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/**
+ * Value of the annotation `mooring.dev/hostname`, `{hostname}.{MAC}`, by which a tunnel restored from a backup keeps its hostname. It is
+ * valid only for this namespace and name, with any uid: a copy on another tunnel has no effect.
+ */
+export function hostnameMark(mac: Mac, tunnel: Key, hostname: string): string {
+  return `${hostname}.${mac(claimOf(tunnel, hostname))}`
+}
+
+/** Hostname of a mark; undefined when the mark was not made for this tunnel by this installation. */
+export function markedHostname(mac: Mac, tunnel: Marked): string | undefined {
+  const mark = tunnel.annotations?.[annotations.hostname] ?? ''
+  const [hostname = ''] = mark.split('.')
+  if (!HOSTNAME.test(hostname)) return undefined
+  return isSame(mark, hostnameMark(mac, tunnel, hostname)) ? hostname : undefined
+}
+
+/** Authenticated text. Its first element separates it from other texts authenticated with the same key. */
+const claimOf = ({ namespace = '', name }: Key, hostname: string): string =>
+  JSON.stringify(['hostname of a tunnel', namespace, name, hostname])
+
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+/**
+ * Condition of an endpoint without a configured issuer, and of its tunnels without a certificate. Its reason is part of EndpointReason and
+ * TunnelReason. The installation's own issuer is always configured.
+ */
+export const ISSUER_MISSING: Decision = notReady(
+  EndpointReason.IssuerMissing satisfies typeof TunnelReason.IssuerMissing,
+  'this installation has no ACME issuer: no certificate can be obtained',
+)

@@ -5,9 +5,8 @@ import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { StatusFields } from '../reporter.ts'
-import { ISSUER_MISSING } from './issuer-missing.ts'
+import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
-import { certificateName, urlOf } from './resources.ts'
 
 /** Conditions beside `Ready`. */
 export function conditionsOf({ tunnel, now }: Observed, renewing: Decision | undefined): readonly Condition[] {

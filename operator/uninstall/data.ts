@@ -1,4 +1,4 @@
-import type { UninstallDeps } from './inventory.ts'
+import { type UninstallDeps, countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Lease, Namespace, Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
@@ -13,13 +13,11 @@ import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
-import { pause, systemClock } from '../../store/clock.ts'
-import { isStoreError } from '../../store/errors.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Key, Store } from '../../store/port.ts'
-import { countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
-import { scaleDeployment, stopDeployment } from './deployments.ts'
-import { edgeSecrets, edgesGone } from './edges.ts'
+import { pause, systemClock } from '../../shared/timers.ts'
+import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
+import { scaleDeployment, stopDeployment, edgeSecrets, edgesGone } from './deployments.ts'
+import { CUSTOM_KINDS } from '../../crds/index.ts'
+import { storeErrorOf } from '../../store/kubernetes/status.ts'
 
 const RETRY_MS = 500
 /** Time after which the finalizer of a remaining object is removed without its server, which is deleted next. */
@@ -120,4 +118,22 @@ async function ignoringGone(write: Promise<unknown>): Promise<void> {
   } catch (error) {
     if (!isStoreError(error, 'not_found')) throw error
   }
+}
+
+const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
+const CRD = { kind: { kind: 'CustomResourceDefinition', plural: 'customresourcedefinitions', custom: false } }
+
+/** Removes the CustomResourceDefinitions, which helm keeps, unless objects of theirs exist, which would be deleted with them. */
+export async function removeDefinitions({ store, log }: UninstallDeps): Promise<void> {
+  const there = inWords(await countOf(store, CUSTOM_KINDS))
+  if (there !== undefined) {
+    log.info({ there }, 'the CustomResourceDefinitions are kept: objects of them exist')
+    return
+  }
+  for (const { plural, group } of CUSTOM_KINDS) {
+    const name = `${plural}.${group}`
+    const answer = await store.client.request({ method: 'DELETE', path: `${PATH}/${name}`, idempotent: true })
+    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...CRD, name })
+  }
+  log.info({}, 'the CustomResourceDefinitions are deleted')
 }

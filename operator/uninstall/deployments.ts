@@ -1,9 +1,15 @@
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { pause, systemClock } from '../../store/clock.ts'
+import { pause, systemClock } from '../../shared/timers.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
-import type { UninstallDeps } from './inventory.ts'
+import { type UninstallDeps, listed } from './inventory.ts'
+import { RoleBinding } from '../../crds/core.ts'
+import type { Kind } from '../../crds/kind.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret } from '../../shared/edge-objects.ts'
+import { Deployment, PodDisruptionBudget, Role, ServiceAccount, OWNERSHIP } from '../endpoint/kubernetes/kinds.ts'
+import { NetworkPolicy, Pod, Service } from '../kubernetes/kinds.ts'
 
 const RETRY_MS = 500
 const List = z.object({ items: z.array(z.unknown()) })
@@ -57,6 +63,33 @@ export async function stopDeployment(
       query: { labelSelector },
     })
     if (pods.status === 200 && List.parse(pods.body).items.length === 0) return before
+    await pause(clock, RETRY_MS, never)
+  }
+}
+
+const KINDS: readonly Kind[] = [
+  ...[Deployment, Pod, Service, PodDisruptionBudget, NetworkPolicy],
+  ...[RoleBinding, Role, ServiceAccount],
+]
+
+/** Names of the Secrets of endpoints' edges. Kubernetes deletes them with their owner, but a Secret made by hand has none. */
+export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
+  endpoints.flatMap(({ metadata: { name } }) =>
+    [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
+  )
+
+/**
+ * Waits until Kubernetes' garbage collection has removed all objects of edges. Their TunnelEndpoints must be gone. The collection needs the
+ * CustomResourceDefinition of the owners to exist.
+ */
+export async function edgesGone({ store, log, clock = systemClock }: UninstallDeps): Promise<void> {
+  const scope = { namespace: SYSTEM_NAMESPACE, labels: OWNERSHIP }
+  const never = new AbortController().signal
+  for (;;) {
+    const found = await Promise.all(KINDS.map(async (kind) => (await listed(store, kind, scope)).length))
+    const left = found.reduce((sum, count) => sum + count, 0)
+    if (left === 0) return
+    log.info({ left }, 'waiting for edges to be gone')
     await pause(clock, RETRY_MS, never)
   }
 }

@@ -1,10 +1,9 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../../store/clock.ts'
+import type { Clock } from '../../shared/timers.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Kind } from '../../crds/kind.ts'
-import { isStoreError } from '../../store/errors.ts'
-import type { ListOptions, Store } from '../../store/port.ts'
+import { isStoreError, type ListOptions, type Store } from '../../store/port.ts'
 
 export interface UninstallDeps {
   readonly store: KubernetesStore

@@ -8,8 +8,7 @@ import { Region } from '../../crds/region.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { ApiAnswer, ApiRequest } from '../../store/kubernetes/client.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
-import { removeData } from './data.ts'
-import { removeDefinitions } from './definitions.ts'
+import { removeData, removeDefinitions } from './data.ts'
 import { inWords } from './inventory.ts'
 
 const log = pino({ level: 'silent' })

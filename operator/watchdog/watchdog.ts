@@ -1,14 +1,12 @@
 import type { Logger } from 'pino'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf } from '../../store/key-string.ts'
-import type { Key, Store } from '../../store/port.ts'
+import { keyOf, type Key, type Store } from '../../store/port.ts'
 import type { SessionBounds } from '../engines/engine.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
-import { suffixOf, tenantSuffix } from '../shared-instance/naming.ts'
-import type { Suspicions } from '../shared-instance/suspicions.ts'
-import { type KeptCredentials, readSecrets } from './secrets.ts'
-import { createSizeCheck } from './sizes.ts'
+import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
+import type { Suspicions } from '../shared-instance/slots.ts'
+import { type KeptCredentials, readSecrets, createSizeCheck } from './server-checks.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
 export interface WatchdogDeps {

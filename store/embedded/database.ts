@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { MooringError } from '../../shared/errors.ts'
-import { StoreError } from '../errors.ts'
-import type { Batch, Contents, Reply, Request } from './messages.ts'
+import { StoreError } from '../port.ts'
+import type { Batch, Contents, Reply, Request } from './sqlite.ts'
 
 /** Durable part of the store, in its own thread: an fsync does not block the event loop. */
 export interface Database {

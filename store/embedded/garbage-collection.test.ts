@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { Secret } from '../../crds/core.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../port.ts'
 import { createGarbageCollector } from './garbage-collection.ts'
-import type { Stored } from './object.ts'
-import { Table } from './table.ts'
+import { type Stored, Table } from './table.ts'
 
 const owner = { apiVersion: 'v1', kind: 'Secret', name: 'owner', uid: 'gone' }
 function orphanOf(ownerReferences: Stored['metadata']['ownerReferences']): Stored {

@@ -1,9 +1,7 @@
 import { Namespace } from '../../crds/core.ts'
 import { apiVersionOf, type Kind, type OwnerReference } from '../../crds/kind.ts'
-import { isStoreError } from '../errors.ts'
-import type { Key, Patch, Preconditions } from '../port.ts'
-import { type Change, keyOf, kindId, type Stored } from './object.ts'
-import type { Table } from './table.ts'
+import { keyOf, isStoreError, type Key, type Patch, type Preconditions } from '../port.ts'
+import { type Change, kindId, type Stored, type Table } from './table.ts'
 
 /** Object in the work set. */
 interface Ref {

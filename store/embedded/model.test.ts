@@ -1,10 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { instance, testStoreIn } from '../../test/conformance/store/test-store.ts'
-import { reader } from '../../test/conformance/store/reader.ts'
-import { StoreError } from '../errors.ts'
-import type { Store } from '../port.ts'
+import { instance, testStoreIn, reader } from '../../test/conformance/store/test-store.ts'
+import { StoreError, type Store } from '../port.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 
 /** State of one object in the model. */

@@ -2,10 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { Namespace } from '../../crds/core.ts'
 import { apiVersionOf, type Kind, type ObjectMeta } from '../../crds/kind.ts'
 import { InvalidObjectError, validate } from '../../shared/validate.ts'
-import { StoreError } from '../errors.ts'
-import type { Patch, Preconditions } from '../port.ts'
-import { mergePatch } from '../merge-patch.ts'
-import { plain, type Stored } from './object.ts'
+import { StoreError, type Patch, type Preconditions, mergePatch } from '../port.ts'
+import { plain, type Stored } from './table.ts'
 
 /** Result of a write: the new object, without its new resourceVersion, or `none` when the write changes nothing. */
 export interface Outcome {

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
-import type { Stored } from './object.ts'
-import { Table } from './table.ts'
+import { type Stored, Table } from './table.ts'
 
 const object = (namespace: string, name: string, resourceVersion: string): Stored => ({
   apiVersion: 'v1',

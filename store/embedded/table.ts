@@ -1,21 +1,27 @@
-import type { Kind } from '../../crds/kind.ts'
-import type { Key } from '../port.ts'
-import { kindId, type Stored } from './object.ts'
+import type { Kind, ObjectMeta } from '../../crds/kind.ts'
+import { type Key, type ListOptions, deepFreeze } from '../port.ts'
+import { InvalidObjectError, validate } from '../../shared/validate.ts'
+import type { Contents, Row } from './sqlite.ts'
+
+/** Object of any kind as the store keeps it: plain JSON, deeply frozen. */
+export interface Stored {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: ObjectMeta
+  readonly [field: string]: unknown
+}
+
+/** Change of one object. `object` is the new state, or the last state of a deleted object. */
+export interface Change {
+  readonly kind: Kind
+  readonly type: 'added' | 'modified' | 'deleted'
+  readonly object: Stored
+  readonly previous: Stored | undefined
+  readonly revision: number
+}
 
 /** Objects of one kind and namespace, ordered by name. */
 type Bucket = Stored[]
-
-/** Returns the index of `name` in the bucket, or the index to insert it at. */
-function indexIn(bucket: Bucket, name: string): number {
-  let low = 0
-  let high = bucket.length
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((bucket[middle]?.metadata.name ?? '') < name) low = middle + 1
-    else high = middle
-  }
-  return low
-}
 
 /** All objects of a store at one revision, by kind, namespace and name; sorted, so that `list` is a copy. */
 export class Table {
@@ -70,5 +76,74 @@ export class Table {
     let bucket = buckets.get(namespace)
     if (!bucket) buckets.set(namespace, (bucket = []))
     return bucket
+  }
+}
+
+/** Returns the index of `name` in the bucket, or the index to insert it at. */
+function indexIn(bucket: Bucket, name: string): number {
+  let low = 0
+  let high = bucket.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((bucket[middle]?.metadata.name ?? '') < name) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Returns the name of a kind on disk and in tables: `sharedinstances.mooring.dev`, `secrets`. */
+export const kindId = (kind: Pick<Kind, 'plural' | 'group'>): string =>
+  kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`
+
+/** Returns a deep copy of a JSON value, without undefined members. */
+export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+
+/** Formats a time as RFC 3339 UTC in whole seconds, as in Kubernetes' metadata. */
+export const wholeSeconds = (at: Date): string => `${at.toISOString().slice(0, 19)}Z`
+
+/** Whether an object is in the namespace and has the labels of the options. */
+export function isSelected({ metadata }: Stored, { namespace, labels = {} }: ListOptions): boolean {
+  if (namespace !== undefined && metadata.namespace !== namespace) return false
+  return Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value)
+}
+
+interface Warner {
+  warn(details: object, message: string): void
+}
+
+/** Builds the table from the contents of the file, and the same objects as changes. Objects of unknown kinds stay on disk but are ignored. */
+export function loadTable(
+  kinds: readonly Kind[],
+  { rows, revision }: Contents,
+  logger?: Warner,
+): { readonly table: Table; readonly changes: readonly Change[] } {
+  const known = new Map(kinds.map((kind) => [kindId(kind), kind]))
+  const table = new Table()
+  const changes: Change[] = []
+  const unknownKinds = new Set<string>()
+  const read = (kind: Kind, row: Row): Stored => deepFreeze(defaulted(kind, JSON.parse(row.body) as Stored))
+  for (const row of rows) {
+    const kind = known.get(row.kind)
+    if (!kind) {
+      unknownKinds.add(row.kind)
+      continue
+    }
+    const object = read(kind, row)
+    table.put(kind, object)
+    changes.push({ kind, type: 'added', object, previous: undefined, revision })
+  }
+  if (unknownKinds.size > 0) logger?.warn({ kinds: [...unknownKinds] }, 'the state has objects of unknown kinds')
+  return { table, changes }
+}
+
+/** Adds defaults to an object, like an API server on reads: defaults of a newer schema also apply to older objects. */
+function defaulted(kind: Kind, object: Stored): Stored {
+  try {
+    const { apiVersion, kind: name, metadata } = object
+    return { apiVersion, kind: name, metadata, ...validate(kind, object) }
+  } catch (error) {
+    // Written under an older schema: it can still be read, repaired or deleted.
+    if (error instanceof InvalidObjectError) return object
+    throw error
   }
 }

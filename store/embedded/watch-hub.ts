@@ -1,7 +1,6 @@
 import type { Kind } from '../../crds/kind.ts'
-import { StoreError } from '../errors.ts'
-import type { WatchOptions } from '../port.ts'
-import { type Change, isSelected, kindId, type Stored } from './object.ts'
+import { StoreError, type WatchOptions } from '../port.ts'
+import { type Change, isSelected, kindId, type Stored } from './table.ts'
 
 /** WatchEvent of the port, for an object of any kind. */
 export type StoredEvent =

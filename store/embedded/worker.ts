@@ -1,7 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { MooringError } from '../../shared/errors.ts'
-import type { Failure, Reply, Request } from './messages.ts'
-import { openSqlite, type SqliteFile } from './sqlite.ts'
+import { type Failure, type Reply, type Request, openSqlite, type SqliteFile } from './sqlite.ts'
 
 // Thread that owns the file. It gets one request at a time and sends exactly one reply to each; `workerData` is the path.
 

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
-import { StoreError } from '../errors.ts'
-import type { Batch } from './messages.ts'
-import type { Change } from './object.ts'
+import { StoreError } from '../port.ts'
+import type { Batch } from './sqlite.ts'
+import { type Change, Table } from './table.ts'
 import { created, deleted } from './operations.ts'
-import { Table } from './table.ts'
 import { createWriter } from './writer.ts'
 
 /** Writer over a disk whose responses the test controls. */

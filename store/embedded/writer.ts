@@ -1,12 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Kind } from '../../crds/kind.ts'
-import { deepFreeze } from '../deep-freeze.ts'
-import { StoreError } from '../errors.ts'
+import { keyOf, deepFreeze, StoreError } from '../port.ts'
 import type { Database } from './database.ts'
-import type { Batch, Row } from './messages.ts'
-import { type Change, keyOf, kindId, type Stored } from './object.ts'
+import type { Batch, Row } from './sqlite.ts'
+import { type Change, kindId, type Stored, type Table } from './table.ts'
 import type { Outcome } from './operations.ts'
-import type { Table } from './table.ts'
 
 /** Write whose outcome is decided and that waits to be durable. Without a change it waits only for the writes before it. */
 interface Pending {

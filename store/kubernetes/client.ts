@@ -1,12 +1,10 @@
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
-import type { ClusterConfig } from './cluster-config.ts'
+import { type ClusterConfig, createCredentialSource } from './credentials.ts'
 import { MooringError } from '../../shared/errors.ts'
-import { type Clock, pause, systemClock } from '../clock.ts'
-import { StoreError } from '../errors.ts'
+import { type Clock, pause, systemClock } from '../../shared/timers.ts'
+import { StoreError } from '../port.ts'
 import { createConnection } from './connection.ts'
-import { createCredentialSource } from './credentials.ts'
-import { type Attempt, exchange, failed, headOfAnswer, openStream } from './exchange.ts'
-import { retryMs } from './retry.ts'
+import { type Attempt, exchange, failed, headOfAnswer, openStream, retryMs } from './exchange.ts'
 
 /** Request to an API server. */
 export interface ApiRequest {

@@ -1,5 +1,5 @@
 import { type ClientHttp2Session, connect, type SecureClientSessionOptions } from 'node:http2'
-import { type Clock, systemClock } from '../clock.ts'
+import { type Clock, systemClock } from '../../shared/timers.ts'
 
 export interface ConnectionDeps {
   /** Origin of the API server: `https://host:port`. */

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import type { Kind, Resource } from '../../crds/kind.ts'
-import { isStoreError } from '../errors.ts'
-import type { Key, ListOptions, ListResult } from '../port.ts'
+import { isStoreError, type Key, type ListOptions, type ListResult } from '../port.ts'
 import type { KubernetesClient } from './client.ts'
-import { collectionPath, labelSelector, objectPath } from './paths.ts'
-import { resourceOf } from './resource.ts'
+import { collectionPath, labelSelector, objectPath, resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
 
 /** Objects per page, as in client-go's pager. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { apiVersionOf, type Kind, type Resource } from '../../crds/kind.ts'
 import { looseDeep } from '../../shared/strict.ts'
-import { deepFreeze } from '../deep-freeze.ts'
+import { deepFreeze } from '../port.ts'
 
 /** Fields of ObjectMeta that the port has; the others (such as managedFields) are dropped. */
 const Metadata = z.object({
@@ -34,4 +34,27 @@ export function resourceOf<K extends Kind>(kind: K, sent: unknown): Resource<K> 
   const named = { apiVersion: apiVersionOf(kind), kind: kind.kind }
   const object = { ...named, ...(parsed.success ? parsed.data : body), ...named, metadata }
   return deepFreeze(object) as unknown as Resource<K>
+}
+
+const enc = encodeURIComponent
+
+/** Returns the path of a collection: `/apis/mooring.dev/v1alpha1/namespaces/acme--prod/sharedinstances`; without a namespace, of all namespaces. */
+export function collectionPath({ group, version, plural, namespaced }: Kind, namespace?: string): string {
+  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
+  return namespaced && namespace !== undefined ? `${root}/namespaces/${enc(namespace)}/${plural}` : `${root}/${plural}`
+}
+
+/** Returns the path of an object, or of its `status` subresource. */
+export function objectPath(
+  kind: Kind,
+  key: { readonly namespace?: string | undefined; readonly name: string },
+  subresource?: 'status',
+): string {
+  return `${collectionPath(kind, key.namespace)}/${enc(key.name)}${subresource === undefined ? '' : `/${subresource}`}`
+}
+
+/** Returns a label selector: `a=1,b=2`; undefined without labels. */
+export function labelSelector(labels: Readonly<Record<string, string>> = {}): string | undefined {
+  const all = Object.entries(labels).map(([name, value]) => `${name}=${value}`)
+  return all.length === 0 ? undefined : all.join(',')
 }

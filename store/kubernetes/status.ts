@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Kind } from '../../crds/kind.ts'
-import { StoreCode, StoreError } from '../errors.ts'
+import { StoreCode, StoreError } from '../port.ts'
 import type { ApiAnswer } from './client.ts'
 
 /** Kubernetes meta/v1 Status; only the fields that are read. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createVirtualClock } from '../../test/support/virtual-clock.ts'
-import type { Question } from '../access.ts'
-import type { BindingCaches } from '../memberships.ts'
+import { createVirtualClock } from '../../test/support/clocks.ts'
+import type { Question, BindingCaches } from '../access.ts'
 import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'
 import { createSubjectAccess } from './subject-access.ts'
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { type Access, type Caller, groupOf, type Question } from '../access.ts'
-import { type Clock, systemClock } from '../clock.ts'
-import { type BindingCaches, createMemberships } from '../memberships.ts'
+import { type Access, type Caller, groupOf, type Question, type BindingCaches, createMemberships } from '../access.ts'
+import { type Clock, systemClock } from '../../shared/timers.ts'
 import type { ApiRequest, KubernetesClient } from './client.ts'
 import { storeErrorOf } from './status.ts'
 

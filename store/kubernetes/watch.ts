@@ -1,11 +1,9 @@
 import { constants } from 'node:http2'
 import { z } from 'zod'
 import type { Kind } from '../../crds/kind.ts'
-import { StoreError } from '../errors.ts'
-import type { WatchEvent, WatchOptions } from '../port.ts'
+import { StoreError, type WatchEvent, type WatchOptions } from '../port.ts'
 import type { ApiStream, KubernetesClient } from './client.ts'
-import { collectionPath, labelSelector } from './paths.ts'
-import { resourceOf } from './resource.ts'
+import { collectionPath, labelSelector, resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
 
 export interface WatchDeps {

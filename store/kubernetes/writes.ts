@@ -1,12 +1,9 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
-import { backoffMs } from '../../shared/backoff.ts'
-import { type Clock, pause } from '../clock.ts'
-import { StoreError } from '../errors.ts'
-import type { Key, Preconditions } from '../port.ts'
+import { backoffMs, type Clock, pause } from '../../shared/timers.ts'
+import { StoreError, type Key, type Preconditions } from '../port.ts'
 import type { ApiRequest, KubernetesClient } from './client.ts'
-import { objectPath } from './paths.ts'
+import { objectPath, resourceOf } from './resource.ts'
 import { readObject } from './reads.ts'
-import { resourceOf } from './resource.ts'
 import { storeErrorOf } from './status.ts'
 
 export interface WriteDeps {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { shownInstance } from '../support/api/shown-instance.ts'
+import { shownInstance } from '../support/api/answer-rules.ts'
 import { query } from '../support/postgresql/sql.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 

@@ -2,7 +2,7 @@ import type { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { shownInstance } from '../support/api/shown-instance.ts'
+import { shownInstance } from '../support/api/answer-rules.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 

@@ -5,12 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Data, Tunnel } from '../support/api/answers.ts'
-import { type Running, running } from '../support/edge/ssh-programs.ts'
+import { type Running, running, writeSsh } from '../support/edge/openssh.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { startLocalServer } from '../support/postgresql/local-server.ts'
-import { writeSsh } from '../support/edge/ssh-for-path.ts'
+import { startLocalServer, visit } from '../support/edge/visitor.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { visit } from '../support/edge/visitor.ts'
 
 /** Commands that the API returns for a tunnel, run unchanged by a shell. */
 

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf, type Tunnel } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
-import { person, type Person } from '../support/edge/stock-ssh.ts'
+import { type Seen, startLocalServer, visit, type VisitOptions } from '../support/edge/visitor.ts'
+import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { visit, type VisitOptions } from '../support/edge/visitor.ts'
 
 /** Compares the explained decision of the edge with the real one. */
 

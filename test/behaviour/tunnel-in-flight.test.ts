@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { person, type Person } from '../support/edge/stock-ssh.ts'
+import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
 

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { scratch } from '../support/postgresql/scratch.ts'
+import { scratch } from '../support/postgresql/disks.ts'
 import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
 
 /** Requests for tunnels that the API accepts and rejects. */

@@ -1,6 +1,5 @@
-import type { Measure } from './measure.ts'
+import { type Measure, load, report, type Result } from './measure.ts'
 import { MEASURES } from './measures/index.ts'
-import { load, report, type Result } from './report.ts'
 
 const GROUPS = ['embedded', 'tunnel', 'cluster'] as const
 const ALL = GROUPS.flatMap((group) => MEASURES[group])

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { clientsOf } from './setup/kubectl.ts'
-import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
+import { clientsOf } from './setup/commands.ts'
+import { openTunnelTenant, type TunnelTenant } from './setup/tenant.ts'
 
 /** Requests that the operator's RBAC allows and the chart's admission policies deny. */
 

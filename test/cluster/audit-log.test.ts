@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type ApiWrite, openAuditLog, sequentialWrites, writeOf } from '../support/api/audit-log.ts'
-import { clientsOf } from './setup/kubectl.ts'
+import { clientsOf } from './setup/commands.ts'
 
 test('the audit log has each write as soon as it is answered, and no reads', async () => {
   const { kubectl } = clientsOf(process.env.KUBECONFIG ?? '')

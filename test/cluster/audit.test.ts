@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Tenant } from '../support/api/tenant.ts'
-import { clientsOf, type Kubernetes } from './setup/kubectl.ts'
+import { clientsOf, type Kubernetes } from './setup/commands.ts'
 
 /** Entries of the audit log for changes by kubectl. */
 

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { parseSettings } from '../../operator/settings.ts'
-import { run } from './setup/run.ts'
+import { run } from './setup/commands.ts'
 
 /** Manifests that the chart renders from its values, without a cluster. */
 

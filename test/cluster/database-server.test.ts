@@ -1,5 +1,4 @@
 import { X509Certificate } from 'node:crypto'
-
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
 import { Secret } from '../../crds/core.ts'
@@ -9,11 +8,10 @@ import { createCa, issueCertificate } from '../../operator/certificates/local-ca
 import { tlsTo } from '../../operator/engines/postgresql/connection.ts'
 import { adminCredentials } from '../../operator/server/credentials.ts'
 import { ConfigMap, NetworkPolicy, PersistentVolumeClaim, Pod, Service, StatefulSet } from '../../operator/kubernetes/kinds.ts'
-import { selectorOf } from '../../operator/server/kubernetes/names.ts'
-import { keyOf } from '../../store/key-string.ts'
-import { objectPath } from '../../store/kubernetes/paths.ts'
-import { openServerBench, type ServerBench } from './servers/bench.ts'
-import { visit } from './servers/visitor.ts'
+import { selectorOf } from '../../operator/server/kubernetes/manifests.ts'
+import { keyOf } from '../../store/port.ts'
+import { objectPath } from '../../store/kubernetes/resource.ts'
+import { openServerBench, type ServerBench, visit } from './server-bench.ts'
 
 const DAY = 86_400_000
 

@@ -4,9 +4,9 @@ import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Draft } from '../../crds/kind.ts'
 import type { Plan } from '../../crds/plan.ts'
 import { PASSWORD_LIFE_MS, type TunnelPassword } from '../../crds/tunnel-password.ts'
-import { clientsOf } from './setup/kubectl.ts'
+import { clientsOf } from './setup/commands.ts'
 import { EDGES } from './setup/release.ts'
-import { adopted } from './setup/tenant-namespace.ts'
+import { adopted } from './setup/tenant.ts'
 
 /** Output of kubectl for Mooring's kinds, and rejections of invalid objects. */
 

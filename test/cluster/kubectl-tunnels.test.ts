@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { clientsOf } from './setup/kubectl.ts'
-import { type Member, memberOf } from './setup/member.ts'
-import { openTenantNamespace } from './setup/tenant-namespace.ts'
+import { clientsOf } from './setup/commands.ts'
+import { type Member, memberOf, openTenantNamespace } from './setup/tenant.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
 

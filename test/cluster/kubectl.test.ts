@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
-import { clientsOf } from './setup/kubectl.ts'
-import { type Member, memberOf } from './setup/member.ts'
-import { run } from './setup/run.ts'
-import { adopted } from './setup/tenant-namespace.ts'
+import { clientsOf, run } from './setup/commands.ts'
+import { type Member, memberOf, adopted } from './setup/tenant.ts'
 
 /** Databases with kubectl and psql only, as an editor of one tenant's namespace. */
 

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
-import type { Kubernetes } from './setup/kubectl.ts'
-import { type SecondCluster, startSecondCluster } from './setup/second-cluster.ts'
+import type { Kubernetes } from './setup/commands.ts'
+import { type SecondCluster, startSecondCluster } from './setup/cluster.ts'
 
 /** Life of a release from installation to removal, in a separate cluster. Each test continues from the state of the previous test. */
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { createKubernetesStore } from '../../store/kubernetes.ts'
-import { loadClusterConfig } from '../../store/kubernetes/cluster-config.ts'
-import { openTunnelTenant, type TunnelTenant } from './setup/tunnel-tenant.ts'
+import { loadClusterConfig } from '../../store/kubernetes/credentials.ts'
+import { openTunnelTenant, type TunnelTenant } from './setup/tenant.ts'
 
 /** Permissions of each service account by the RBAC of the chart, as the API server's own authorizer decides. */
 

@@ -2,7 +2,7 @@ import type { TestProject } from 'vitest/node'
 import { installationIn } from '../support/deployment/cluster.ts'
 import type { Installation } from '../support/deployment/installation.ts'
 import { type Cluster, POSTGRES_IMAGES, startCluster } from './setup/cluster.ts'
-import { say } from './setup/run.ts'
+import { say } from './setup/commands.ts'
 
 interface Started extends AsyncDisposable {
   readonly cluster: Cluster

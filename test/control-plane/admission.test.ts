@@ -3,9 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { binaries } from './support/binaries.ts'
-import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
-import { eventually } from './support/eventually.ts'
+import { binaries, type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
 
 const run = promisify(execFile)
 const OPERATOR = 'system:serviceaccount:mooring-system:mooring-operator'

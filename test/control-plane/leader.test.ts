@@ -7,8 +7,7 @@ import { Lease, Namespace } from '../../crds/core.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { instance, unique } from '../conformance/store/test-store.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
-import { type ControlPlane, startControlPlane } from './support/control-plane.ts'
-import { eventually } from './support/eventually.ts'
+import { type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
 
 let plane: ControlPlane
 let store: KubernetesStore

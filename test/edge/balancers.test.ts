@@ -8,9 +8,8 @@ import { connect as connectTls } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { binaryHeader, lineFor, startBalancer } from '../support/edge/balancer.ts'
-import { DOMAIN, startProxy } from '../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
-import { selfSigned } from '../support/edge/self-signed.ts'
 import { freshHostname, startBackend, startSshEdge } from '../support/edge/ssh-edge.ts'
 
 const run = promisify(execFile)

@@ -1,23 +1,31 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { codeOf, type Tunnel } from '../support/api/answers.ts'
-import { openBrowser } from '../support/edge/browser.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { person } from '../support/edge/stock-ssh.ts'
+import { person, type Running, running } from '../support/edge/openssh.ts'
 import { visit } from '../support/edge/visitor.ts'
+import { scratch } from '../support/postgresql/disks.ts'
 
-/** A browser visits tunnels of OpenSSH clients. The page, `visited.html`, uses the features that a page may use, and reports the results. */
-
+/**
+ * A browser visits tunnels of OpenSSH clients. The page, `visited.html`, uses the features that a page may use, and reports the
+ * results.
+ */
 const PAGE = new URL('../support/edge/visited.html', import.meta.url)
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 40_000, interval: 50 }
 const MIB = 1024 * 1024
+const run = promisify(execFile)
+/** Programs of the browser, and Debian’s packages that have them. */
+const PACKAGES = { 'chromium-headless-shell': 'chromium-headless-shell', certutil: 'libnss3-tools' }
 
 interface Tunnels {
   /** Tunnel of the page, which redirects plain HTTP to HTTPS. */
@@ -223,3 +231,31 @@ test('the edge answers preflights of a tunnel with allowCorsPreflight; the serve
   expect(report).toMatchObject({ preflight: 'put by 1', preflightUnanswered: expect.stringContaining('TypeError') as string })
   expect([methods(tunnels.answering), methods(tunnels.silent)]).toEqual([['PUT'], ['OPTIONS']])
 })
+
+/**
+ * Starts headless Chromium with an empty profile that trusts a CA (a PEM file), and opens a page. Names below `localhost` resolve
+ * to this machine. Disposing closes it and removes its profile.
+ * @throws Error when a program is missing, with the name of its package
+ */
+async function openBrowser(url: string, ca: string): Promise<Running> {
+  for (const [program, name] of Object.entries(PACKAGES)) {
+    await run('which', [program]).catch((cause: unknown) => {
+      throw new Error(`${program} is missing: it is in Debian’s package ${name}`, { cause })
+    })
+  }
+  const directory = await mkdtemp(join(await scratch(), 'browser-'))
+  const database = join(directory, '.pki/nssdb')
+  await mkdir(database, { recursive: true })
+  await run('certutil', ['-d', `sql:${database}`, '-N', '--empty-password'])
+  await run('certutil', ['-d', `sql:${database}`, '-A', '-n', 'Mooring', '-t', 'C,,', '-i', ca])
+  // The sandbox does not run as root, and needs rights that many containers lack; the page is our own.
+  const settings = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--user-data-dir=${join(directory, 'profile')}`]
+  const browser = running(['chromium-headless-shell', ...settings, url], { HOME: directory })
+  return {
+    ...browser,
+    async [Symbol.asyncDispose]() {
+      await browser[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true })
+    },
+  }
+}

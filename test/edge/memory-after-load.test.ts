@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, expect, test, vi } from 'vitest'
-import { memoryMb } from '../bench/process-usage.ts'
+import { memoryMb } from '../bench/usage.ts'
 import { logIn } from '../support/edge/ssh2-client.ts'
 import { startWholeEdge } from '../support/edge/whole-edge.ts'
 

@@ -5,11 +5,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { running } from '../support/edge/ssh-programs.ts'
+import { running, writeSsh } from '../support/edge/openssh.ts'
 import { freePort } from '../support/free-port.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { scratch } from '../support/postgresql/scratch.ts'
-import { writeSsh } from '../support/edge/ssh-for-path.ts'
+import { scratch } from '../support/postgresql/disks.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
 const URL_RULE = expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/) as string

@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { expect, test, vi } from 'vitest'
-import { type Seen, startLocalServer } from '../support/postgresql/local-server.ts'
+import { type Seen, startLocalServer, visit } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { person } from '../support/edge/stock-ssh.ts'
-import { visit } from '../support/edge/visitor.ts'
+import { person } from '../support/edge/openssh.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 10_000, interval: 50 }

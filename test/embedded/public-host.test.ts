@@ -5,10 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Instance, Tunnel } from '../support/api/answers.ts'
-import { running } from '../support/edge/ssh-programs.ts'
-import { startLocalServer } from '../support/postgresql/local-server.ts'
+import { running, writeSsh } from '../support/edge/openssh.ts'
+import { startLocalServer } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { writeSsh } from '../support/edge/ssh-for-path.ts'
 
 /** Mooring with a public host name that does not resolve here: each client gets the address explicitly instead of by DNS. */
 

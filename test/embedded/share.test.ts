@@ -5,11 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test, vi } from 'vitest'
 import { parseSettings } from '../../embedded/settings.ts'
-import { running } from '../support/edge/ssh-programs.ts'
-import { startLocalServer } from '../support/postgresql/local-server.ts'
+import { running, writeSsh } from '../support/edge/openssh.ts'
+import { startLocalServer } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
-import { scratch } from '../support/postgresql/scratch.ts'
-import { writeSsh } from '../support/edge/ssh-for-path.ts'
+import { scratch } from '../support/postgresql/disks.ts'
 
 /** Commands of docs/share.md. Those for a laptop run unchanged; the others as far as possible without a domain, a VM and a cluster. */
 

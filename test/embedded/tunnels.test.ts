@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test, vi } from 'vitest'
-import { startLocalServer } from '../support/postgresql/local-server.ts'
+import { startLocalServer, type Site, visit } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { person } from '../support/edge/stock-ssh.ts'
-import { type Site, visit } from '../support/edge/visitor.ts'
+import { person } from '../support/edge/openssh.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const SOON = { timeout: 10_000, interval: 50 }

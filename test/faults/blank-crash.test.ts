@@ -20,7 +20,7 @@ import {
   type Scratch,
 } from '../support/operator/process-runtime.ts'
 import { PROGRAMS } from '../../operator/server/process/programs/programs.ts'
-import { SHARED_BLANKS } from '../support/operator/shared-blanks.ts'
+import { SHARED_BLANKS } from '../support/postgresql/disks.ts'
 
 const MOTOR = 'postgresql-15.4.0'
 const FIRST = 'password-of-the-first'

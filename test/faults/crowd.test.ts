@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { codeOf } from '../support/api/answers.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
+import { tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 
 const CLIENTS = 200
 const RAISED = ['quota-instances', 'write-rate', 'write-burst', 'read-rate', 'read-burst'].flatMap((name) => [

@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
-import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { createStepTrap, type StepTrap } from '../support/deployment/step-trap.ts'
-import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const patience = { timeout: 30_000, interval: 100 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { sendSignal } from '../../operator/server/process/spawn/proc.ts'
-import { engineProcesses, mainProcesses } from '../support/postgresql/engines-of.ts'
+import { engineProcesses, mainProcesses } from '../support/deployment/data-directory.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 
 const LOSE_STORE = fileURLToPath(new URL('../support/store/lose-store.ts', import.meta.url))

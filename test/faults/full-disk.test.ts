@@ -4,12 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
-import { engineProcesses } from '../support/postgresql/engines-of.ts'
-import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { freePorts, runMooring } from '../support/deployment/mooring-run.ts'
-import { smallDisk } from '../support/postgresql/small-disk.ts'
+import { engineProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
+import { type Mooring, startMooring, freePorts, runMooring } from '../support/deployment/mooring.ts'
+import { smallDisk } from '../support/postgresql/disks.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
 const UNLIMITED = ['--write-rate', '100000', '--write-burst', '100000', '--read-rate', '100000', '--read-burst', '100000']

@@ -5,7 +5,7 @@ import type pg from 'pg'
 import { expect, test } from 'vitest'
 import type { Instance } from '../support/api/answers.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
-import { smallDisk } from '../support/postgresql/small-disk.ts'
+import { smallDisk } from '../support/postgresql/disks.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 
 /** Disk size in MiB: enough for a server and its reserve, and little more. */

@@ -6,8 +6,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectionRecord, requestRecord } from '../conformance/journal/records.ts'
-import { type ReadableJournal, readableJournal } from '../support/store/readable-journal.ts'
-import { type TemporarySpool, temporarySpool } from '../support/journal/temporary-spool.ts'
+import { type ReadableJournal, readableJournal, type TemporarySpool, temporarySpool } from '../support/journal/journal-server.ts'
 
 const program = fileURLToPath(new URL('../support/journal/endless-spool-writer.ts', import.meta.url))
 let journal: ReadableJournal

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer } from '../support/api/answers.ts'
-import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const PATIENT = { timeout: 30_000 }
 

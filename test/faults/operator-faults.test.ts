@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { keyOf } from '../../store/key-string.ts'
+import { keyOf } from '../../store/port.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
-import { createConflictingStore } from '../support/store/conflicting-store.ts'
-import { type RunningOperator, startOperator } from '../support/store/operator.ts'
+import { createConflictingStore } from '../support/store/temporary-store.ts'
+import { type RunningOperator, startOperator } from '../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../support/postgresql/postgres.ts'
 import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
 

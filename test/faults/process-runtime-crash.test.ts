@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { access, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { serverPaths } from '../../operator/server/process/files/paths.ts'
+import { serverPaths, writeRecord } from '../../operator/server/process/files/paths.ts'
 import { processOf } from '../../operator/server/process/spawn/proc.ts'
 import {
   ask,
@@ -15,7 +15,6 @@ import {
   runtimeIn,
   scratch,
 } from '../support/operator/process-runtime.ts'
-import { writeRecord } from '../../operator/server/process/files/record.ts'
 
 describe('after a crash of Mooring', () => {
   /** Runs a separate process that starts the server. */

@@ -3,10 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendSignal } from '../../operator/server/process/spawn/proc.ts'
 import { type Answer, codeOf } from '../support/api/answers.ts'
-import { mainProcesses } from '../support/postgresql/engines-of.ts'
+import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { tenantsListed, tenantsOf } from '../support/postgresql/tenants.ts'
 
 const SHORT_BUDGET = fileURLToPath(new URL('../support/api/short-budget.ts', import.meta.url))
 const LOOK = { timeout: 40_000 }

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isAlive } from '../../operator/server/process/spawn/proc.ts'
-import { engineProcesses, isInitialising, mainProcesses } from '../support/postgresql/engines-of.ts'
-import { startMooring } from '../support/deployment/mooring.ts'
-import { freePorts, type MooringRun, runMooring } from '../support/deployment/mooring-run.ts'
+import { engineProcesses, isInitialising, mainProcesses } from '../support/deployment/data-directory.ts'
+import { startMooring, freePorts, type MooringRun, runMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-const PROGRAM = fileURLToPath(new URL('../support/process/run-program.ts', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../support/run-program.ts', import.meta.url))
 
 interface Run extends AsyncDisposable {
   readonly process: ChildProcess

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { createReadyFile } from '../../embedded/ready-file.ts'
+import { createReadyFile } from '../../embedded/publish.ts'
 
 const MAIN = join(import.meta.dirname, '../../embedded/main.ts')
 const temporary = () => mkdtempDisposable(join(tmpdir(), 'ready-file-'))

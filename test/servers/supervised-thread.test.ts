@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { openTemporaryJournal, silent } from '../support/journal/temporary-journal.ts'
-import { superviseThread } from '../../journal/thread/supervised-thread.ts'
+import { superviseThread } from '../../journal/supervised-thread.ts'
 
 const program = new URL('../support/journal/mortal-worker.ts', import.meta.url)
 interface Message {

@@ -7,9 +7,8 @@ import { createLocalJWKSet, jwtVerify } from 'jose'
 import { expect, test } from 'vitest'
 import { createIssuer } from '../../apiserver/auth/issuer.ts'
 import { Ttl } from '../../apiserver/auth/token-request.ts'
-import { generateIssuerKey } from '../../operator/installation/issuer-key.ts'
-import { dataDirAt } from '../../embedded/data-dir.ts'
-import { writeIssuer } from '../../embedded/issuer-file.ts'
+import { generateIssuerKey } from '../../operator/installation/api-secret.ts'
+import { dataDirAt, writeIssuer } from '../../embedded/data-dir.ts'
 import { parseTokenRequest } from '../../embedded/token-request.ts'
 
 const run = promisify(execFile)

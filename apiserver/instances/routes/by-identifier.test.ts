@@ -2,9 +2,16 @@ import { expect, test } from 'vitest'
 import { FINALIZER } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Store } from '../../../store/port.ts'
-import { REGION_ID } from '../../../test/builders/shared-instance.ts'
-import { type CallOptions, type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { expectCreated, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { REGION_ID } from '../../../test/builders/resources.ts'
+import {
+  type CallOptions,
+  type InstanceApi,
+  startInstanceApi,
+  expectCreated,
+  instanceOf,
+  stored,
+  instanceBody,
+} from '../../../test/support/api/instance-api.ts'
 
 const { identifier, ...body } = instanceBody
 const PATH = `/v1/instances/by-identifier/${identifier}`

@@ -3,10 +3,16 @@ import type { Draft, Kind } from '../../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../../crds/names.ts'
 import { Region } from '../../../crds/region.ts'
 import type { Store } from '../../../store/port.ts'
-import { region } from '../../../test/builders/region.ts'
-import { REGION_ID } from '../../../test/builders/shared-instance.ts'
-import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { expectCreated, instanceOf, keyed, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { region, REGION_ID } from '../../../test/builders/resources.ts'
+import {
+  type InstanceApi,
+  startInstanceApi,
+  expectCreated,
+  instanceOf,
+  keyed,
+  stored,
+  instanceBody,
+} from '../../../test/support/api/instance-api.ts'
 import { INSTANCE_LIMITS } from '../instance-deps.ts'
 
 afterEach(() => {

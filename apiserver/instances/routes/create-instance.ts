@@ -1,11 +1,10 @@
-import type { ObjectKey } from '../../resources/quota.ts'
+import { type ObjectKey, createOnce, objectName, requestHash, sameRequest } from '../../resources/creations.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { createOnce, objectName, requestHash, sameRequest } from '../../http/idempotency.ts'
 import { ApiError } from '../../http/errors.ts'
 import { CreateInstanceBody } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps } from '../instance-deps.ts'
 import { createInstanceCreation, isFinal } from '../new-instance.ts'
-import { claimTimeout } from '../instance-outcome.ts'
+import { claimTimeout } from '../instance-waits.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../http/route.ts'
 
 type Request = RouteRequest<unknown, unknown, CreateInstanceBody>

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { type AnyRoute, type Reply, route, type RouteRequest } from '../../http/route.ts'
-import { requireExpected } from '../../http/if-match.ts'
+import { requireExpected, requestDeletion } from '../../resources/conditional-writes.ts'
 import { BY_IDENTIFIER_PATH, ByIdentifierParams, findByIdentifier } from '../instance-lookup.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { requestDeletion } from '../../resources/conditional-writes.ts'
 
 const NEEDS = [{ verb: 'delete', resource: 'sharedinstances' }] as const
 
@@ -66,7 +65,7 @@ type Request = Pick<RouteRequest, 'principal' | 'ifMatch' | 'arrivedAt' | 'reque
  * Deletes an instance or joins a running deletion: 200 once database and user are verified gone, 202 when the time budget is used up first.
  * @throws ApiError, StoreError `conflict` at a version that the caller does not expect
  */
-export async function endInstance(
+async function endInstance(
   { store, audit, waits, answer }: Pick<InstanceDeps, 'store' | 'audit' | 'waits' | 'answer'>,
   instance: SharedInstance,
   { principal, ifMatch, arrivedAt, requestId, sourceIp }: Request,

@@ -1,9 +1,23 @@
 import { z } from 'zod'
+import { DatabaseServer } from '../../../crds/database-server.ts'
+import { SHARED_NAMESPACE } from '../../../crds/names.ts'
+import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { addExtensions, ExtensionsData, extensionViews } from '../instance-extensions.ts'
+import { addExtensions, allowedFor } from '../instance-extensions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
-import { ExtensionName } from '../../../crds/formats/extensions.ts'
+import { ExtensionName } from '../../../crds/motor.ts'
 import { requireNotDeleting, requireQuota } from '../instance-lookup.ts'
+
+const ExtensionView = z
+  .object({
+    name: z.string(),
+    version: z.string().nullable().describe('Version on the server. Null until the database exists.'),
+    installed: z.boolean(),
+  })
+  .meta({ id: 'Extension', examples: [{ name: 'citext', version: '1.6', installed: true }] })
+type ExtensionView = z.output<typeof ExtensionView>
+
+const ExtensionsData = z.object({ extensions: z.array(ExtensionView) })
 
 /** `GET /v1/instances/{id}/extensions`: the extensions that the instance's region allows. */
 export function listExtensions(deps: InstanceDeps): AnyRoute {
@@ -51,4 +65,15 @@ export function createExtension(deps: InstanceDeps): AnyRoute {
       return { status: 201, data: { extensions: await extensionViews(deps, done) } }
     },
   })
+}
+
+/** Returns the extensions that the instance's region allows and its server has, sorted by name. @throws StoreError */
+async function extensionViews(deps: Pick<InstanceDeps, 'store' | 'regions'>, instance: SharedInstance): Promise<ExtensionView[]> {
+  const { serverRef, extensions = [] } = instance.status ?? {}
+  const server = serverRef && (await deps.store.get(DatabaseServer, { namespace: SHARED_NAMESPACE, name: serverRef.name }))
+  const versions = server?.status?.extensions && new Map(server.status.extensions.map(({ name, version }) => [name, version]))
+  return allowedFor(deps, instance)
+    .filter((name) => versions === undefined || versions.has(name))
+    .map((name) => ({ name, version: versions?.get(name) ?? null, installed: extensions.includes(name) }))
+    .toSorted((a, b) => a.name.localeCompare(b.name))
 }

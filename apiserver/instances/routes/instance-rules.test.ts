@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { sharedInstance } from '../../../test/builders/shared-instance.ts'
-import { matches } from './read-instances.ts'
-import { specPatch } from './patch-instance.ts'
+import { sharedInstance } from '../../../test/builders/resources.ts'
+import { matches } from './instances.ts'
+import { specPatch } from './change-instance.ts'
 
 test.each<[Parameters<typeof matches>[1], boolean]>([
   [{}, true],

@@ -3,9 +3,15 @@ import { FINALIZER } from '../../../crds/names.ts'
 import { Plan } from '../../../crds/plan.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf } from '../../../store/conditions.ts'
-import { REGION_ID } from '../../../test/builders/shared-instance.ts'
-import { type InstanceApi, startInstanceApi } from '../../../test/support/api/instance-api.ts'
-import { expectCreated, instanceOf, stored, instanceBody } from '../../../test/support/api/instance-calls.ts'
+import { REGION_ID } from '../../../test/builders/resources.ts'
+import {
+  type InstanceApi,
+  startInstanceApi,
+  expectCreated,
+  instanceOf,
+  stored,
+  instanceBody,
+} from '../../../test/support/api/instance-api.ts'
 import type { InstanceView } from '../instance-view.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()

@@ -2,13 +2,12 @@ import { z } from 'zod'
 import { annotations } from '../../../crds/names.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import type { Patch } from '../../../store/port.ts'
-import { settled, whenGone } from '../../resources/cache-waits.ts'
+import { settled, whenGone, withinBudget } from '../../resources/cache-waits.ts'
 import { changeSpec, requestDeletion } from '../../resources/conditional-writes.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import { checkConfigPatch, PatchTunnelBody, requireAllowedTarget } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, requireTunnelNotDeleting, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { withinBudget } from '../../resources/time-budget.ts'
 
 const PATCH_NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
 import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MooringError } from '../../../shared/errors.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import type { JournalReader } from '../../../journal/port.ts'
-import { codeOf } from '../../../test/support/api/http-app.ts'
-import { serveAcme } from '../../../test/support/api/tenancy-app.ts'
-import { serveRoutes, type ToyApp } from '../../../test/support/api/toy-app.ts'
-import { openTunnelDeps } from '../../../test/support/api/tunnel-routes.ts'
+import { codeOf, serveRoutes, type ToyApp } from '../../../test/support/api/http-app.ts'
+import { serveAcme, openTunnelDeps } from '../../../test/support/api/tenancy-app.ts'
 import { explainTunnel } from './explain-tunnel.ts'
 
 /** `POST …/explain` with several states of the journal. */

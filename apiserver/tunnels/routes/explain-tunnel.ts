@@ -10,8 +10,8 @@ import {
 import { type AnyRoute, route } from '../../http/route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { createPasswordLookup } from '../tunnel-passwords.ts'
-import { IpAddress } from '../../journal/journal-query.ts'
+import { createPasswordLookup } from './passwords.ts'
+import { IpAddress } from '../../journal/journal-schemas.ts'
 import { addressList } from '../../../crds/formats/address-list.ts'
 import type { Tunnel } from '../../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
@@ -122,7 +122,7 @@ export interface TunnelState {
 const SESSIONS_MAX = 10
 
 /** Explains the edge's decision about a request with the edge's own decision functions. Pure. */
-export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
+function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
   return explain(REQUEST_CHECKS, {
     malformed: methodRejection(asked.method),
@@ -136,7 +136,7 @@ export function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelSta
 }
 
 /** Explains the edge's decision about a login with the edge's own decision functions. Pure. */
-export function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: TunnelState, asked: AskedLogin): Explanation {
+function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: TunnelState, asked: AskedLogin): Explanation {
   return explain(LOGIN_CHECKS, {
     tunnel: { config: tunnel.spec.config, sshSources: addressList(tunnel.spec.config.sshIPWhitelist) },
     ...{ sourceIp: asked.sourceIp, authMethod: asked.authMethod },

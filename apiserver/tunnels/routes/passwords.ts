@@ -1,29 +1,21 @@
+import { randomBytes, createHash, createHmac, randomInt } from 'node:crypto'
 import { z } from 'zod'
-import { randomBytes } from 'node:crypto'
 import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import { idParam, listOf } from '../../tenancy/tenancy-deps.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, requireTunnelNotDeleting, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import {
-  createPasswordLookup,
-  deriveTunnelPassword,
-  PasswordView,
-  passwordView,
-  randomTunnelPassword,
-  sha256Of,
-} from '../tunnel-passwords.ts'
 import { ownerReferenceTo } from '../../../crds/kind.ts'
-import { LIVE_PASSWORDS_MAX } from '../../../shared/live-passwords.ts'
+import { LIVE_PASSWORDS_MAX, livePasswords, passwordsOf } from '../../../shared/live-passwords.ts'
 import { annotations } from '../../../crds/names.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
-import { PASSWORD_LIFE_MS, TunnelPassword } from '../../../crds/tunnel-password.ts'
+import { PASSWORD_LIFE_MS, TunnelPassword, endOfPassword } from '../../../crds/tunnel-password.ts'
 import { rejectWhenDeleted, settled, untilGone, untilKnown } from '../../resources/cache-waits.ts'
-import { createdNow } from '../../resources/timestamps.ts'
+import { createdNow, createdAtOf } from '../../resources/names-and-times.ts'
 import { ApiError } from '../../http/errors.ts'
-import { createOnce, objectName, requestHash } from '../../http/idempotency.ts'
-import { createQuota } from '../../resources/quota.ts'
+import { createOnce, objectName, requestHash, createQuota } from '../../resources/creations.ts'
 import { requestDeletion } from '../../resources/conditional-writes.ts'
+import type { Cache } from '../../../store/cache.ts'
 
 const LIST_NEEDS = [{ verb: 'list', resource: 'tunnelpasswords' }] as const
 
@@ -167,3 +159,58 @@ export function deleteTunnelPassword(deps: TunnelDeps): AnyRoute {
     },
   })
 }
+
+const PREFIX = 'mt_'
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const LENGTH = 32
+
+const PasswordView = z
+  .object({
+    id: z.uuid(),
+    password: z.string().optional().describe('Only in the answer to the creation.'),
+    expiresAt: z.iso.datetime(),
+    createdAt: z.iso.datetime(),
+    createdBy: z.string().nullable(),
+  })
+  .meta({ id: 'TunnelPassword' })
+
+export function passwordView(password: TunnelPassword): z.output<typeof PasswordView> {
+  const { metadata } = password
+  return {
+    id: metadata.uid,
+    expiresAt: new Date(endOfPassword(password)).toISOString(),
+    createdAt: createdAtOf(metadata),
+    createdBy: metadata.annotations?.[annotations.createdBy] ?? null,
+  }
+}
+
+interface LiveDeps {
+  readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  readonly now: () => Date
+}
+
+/** Creates the lookups of a tunnel's passwords, oldest first: all that have not expired, and those of them that the edge accepts. */
+export function createPasswordLookup({ tunnelPasswords, now }: LiveDeps) {
+  function allOf(tunnel: Tunnel): readonly TunnelPassword[] {
+    const { namespace } = tunnel.metadata
+    return passwordsOf(tunnel, tunnelPasswords.list(namespace === undefined ? {} : { namespace }))
+  }
+  return {
+    lastingPasswordsOf: (tunnel: Tunnel) => allOf(tunnel).filter((password) => endOfPassword(password) > now().getTime()),
+    livePasswordsOf: (tunnel: Tunnel) => livePasswords(allOf(tunnel), endOfPassword, now().getTime()),
+  }
+}
+
+/** Creates a password: `mt_` and 32 base62 characters, some 190 bits. */
+export function randomTunnelPassword(): string {
+  return PREFIX + Array.from({ length: LENGTH }, () => BASE62[randomInt(BASE62.length)]).join('')
+}
+
+/** Derives a password from `salt` and the installation's secret, so that a repeated request gets the same password again. */
+export function deriveTunnelPassword(secret: Uint8Array, salt: string): string {
+  const bytes = createHmac('sha512', secret).update(`tunnel-password:${salt}`).digest()
+  // 256 is not a multiple of 62, so the first characters are slightly more frequent: 189 of the 190 bits remain.
+  return PREFIX + Array.from(bytes.subarray(0, LENGTH), (byte) => BASE62[byte % BASE62.length]).join('')
+}
+
+const sha256Of = (password: string): string => createHash('sha256').update(password).digest('hex')

@@ -1,7 +1,7 @@
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { isToken, STRIDE } from './fields.ts'
 import { CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE } from './names.ts'
-import { bad, UNKNOWN_CODING } from './rejections.ts'
+import { bad, UNKNOWN_CODING } from '../errors.ts'
 
 /** Framing of a message by its fields; each fact has one meaning only. */
 export interface Framing {

@@ -1,10 +1,10 @@
-import type { Modifications } from './modifications.ts'
+import type { Modifications } from './forward-fields.ts'
 import { Buffer } from 'node:buffer'
 import { METHOD_MAX, type Rejection } from '../../../shared/tunnel-decisions.ts'
 import { type Fields, isToken, MAX_FIELDS, readFields, STRIDE, targetEnd, tokenEnd } from './fields.ts'
 import { type Framing, readFraming } from './framing.ts'
 import { HOST, REQUEST_NAMES } from './names.ts'
-import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from './rejections.ts'
+import { bad, BAD_EXPECTATION, BAD_HOST, HEAD_TOO_LARGE } from '../errors.ts'
 
 /** Visitor of a request, as far as the edge trusts the sources of these facts. */
 export interface Visit {

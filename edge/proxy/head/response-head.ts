@@ -1,4 +1,4 @@
-import type { Modifications } from './modifications.ts'
+import type { Modifications } from './forward-fields.ts'
 import { Buffer } from 'node:buffer'
 import { type Fields, MAX_FIELDS, readFields, STRIDE, valueEnd } from './fields.ts'
 import { type Framing, readFraming } from './framing.ts'

@@ -1,8 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type Fields, readFields, STRIDE } from './fields.ts'
-import { hopByHopFields, keptLines } from './forward-fields.ts'
+import { hopByHopFields, keptLines, type Modifications } from './forward-fields.ts'
 import type { Framing } from './framing.ts'
-import type { Modifications } from './modifications.ts'
 import { DROP, NameTable, PLAIN, VISITOR_ADDRESS_NAMES } from './names.ts'
 
 /** Maximum bytes of a trailer section, and maximum number of its fields. */

@@ -1,7 +1,7 @@
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { isFieldValue, isToken, MAX_HEAD } from '../head/fields.ts'
 import { hasBody, isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
-import { bad, tooLarge } from '../head/rejections.ts'
+import { bad, tooLarge } from '../errors.ts'
 
 /** Connection-specific fields, which an HTTP/2 message must not have (RFC 9113, section 8.2.2). */
 const CONNECTION_FIELDS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade'])

@@ -1,19 +1,16 @@
 import { Buffer } from 'node:buffer'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
-import { madeGarbage } from '../../garbage-collection.ts'
+import { madeGarbage } from '../../memory.ts'
 import type { ProxyContext } from '../context.ts'
-import { type Answer, httpDate } from '../errors.ts'
+import { type Answer, httpDate, BAD_BODY, TOO_SLOW } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
-import { addedFields, keptFields, wantsDate } from '../head/forward-response.ts'
+import { addedFields, keptFields, wantsDate } from '../head/forward-heads.ts'
 import type { Reply } from '../head/response-head.ts'
 import { fieldObject, streamFields } from './http2-request.ts'
-import { Progress } from '../upstream/progress.ts'
+import { Progress, type Visitor, Writes } from '../visitor.ts'
 import type { RequestHead } from '../head/request-head.ts'
-import { BAD_BODY, TOO_SLOW } from '../head/rejections.ts'
 import { trailerPairs } from '../head/trailers.ts'
-import type { Visitor } from '../visitor.ts'
-import { Writes } from '../writes.ts'
 
 /** Statuses without a body, which get no Content-Length. */
 const BODILESS = new Set([204, 205])

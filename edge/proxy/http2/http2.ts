@@ -1,14 +1,12 @@
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
-import type { Accepted } from '../visitor.ts'
+import { type Accepted, HalfClosed } from '../visitor.ts'
 import type { ProxyContext, Watched } from '../context.ts'
 import { MAX_HEAD } from '../head/fields.ts'
-import { HalfClosed } from '../connection-end.ts'
 import { readStreamHead } from './http2-request.ts'
 import { Http2Stream } from './http2-stream.ts'
-import { STOPPING } from '../head/rejections.ts'
-import { glimpseOfStream, rejectMalformed } from '../refusals.ts'
+import { STOPPING } from '../errors.ts'
+import { glimpseOfStream, rejectMalformed, serve } from '../serve.ts'
 import { isRejection } from '../head/request-head.ts'
-import { serve } from '../serve.ts'
 
 /** Period in which resets of streams are counted. */
 const RESET_WINDOW_MS = 10_000

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ChannelEvents } from '../../channels/channel.ts'
-import type { Session } from '../../session.ts'
-import type { UpstreamConnection } from './upstream-connection.ts'
-import { createPools, lend, isReplayable, leavesReusableConnection } from './pool.ts'
+import type { Session } from '../../sessions.ts'
+import { type UpstreamConnection, createPools, lend, isReplayable, leavesReusableConnection } from './pool.ts'
 import { isRejection, readRequestHead, type RequestHead } from '../head/request-head.ts'
 
 const origin = { address: '192.0.2.1', port: 1 }

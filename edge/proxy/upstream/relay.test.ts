@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HeadReader } from '../http1/head-reader.ts'
-import { createModifications } from '../head/modifications.ts'
+import { createModifications } from '../head/forward-fields.ts'
 import { Relay } from './relay.ts'
 import { readRequestHead, type RequestHead } from '../head/request-head.ts'
 import { readResponseHead, type ResponseHead } from '../head/response-head.ts'

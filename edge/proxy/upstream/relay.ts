@@ -1,10 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { Body, GatheredPayload } from './body.ts'
-import type { Reply } from '../head/response-head.ts'
+import { type Reply, bodyKindOf, type ResponseHead } from '../head/response-head.ts'
 import type { HeadReader } from '../http1/head-reader.ts'
-import type { Modifications } from '../head/modifications.ts'
+import type { Modifications } from '../head/forward-fields.ts'
 import type { RequestHead } from '../head/request-head.ts'
-import { bodyKindOf, type ResponseHead } from '../head/response-head.ts'
 import { keptTrailers } from '../head/trailers.ts'
 import type { Visitor } from '../visitor.ts'
 

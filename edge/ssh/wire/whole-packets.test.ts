@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import type { OwnedProtocol } from './handlers.ts'
+import type { OwnedProtocol } from './messages.ts'
 import { ciphersReady, nativeCiphers } from './packets.ts'
 import { readWholePackets } from './whole-packets.ts'
 

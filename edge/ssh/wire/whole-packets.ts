@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { MAX_PACKET_BYTES } from './algorithms.ts'
-import type { OwnedProtocol } from './handlers.ts'
+import type { OwnedProtocol } from './messages.ts'
 import { BLOCK, nativeCiphers, TAG } from './packets.ts'
 
 const LENGTH_BYTES = 4

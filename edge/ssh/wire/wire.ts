@@ -1,10 +1,9 @@
 import type Protocol from 'ssh2/lib/protocol/Protocol.js'
-import { madeGarbage } from '../../garbage-collection.ts'
+import { madeGarbage } from '../../memory.ts'
 import { string, uint32 } from '../wire-format.ts'
 import { KEY_EXCHANGES, peekOffer, type ClientOffer, type HostKeyRing, offerFor } from './algorithms.ts'
-import { HANDLERS, OwnedProtocol, answerUnknown, refuseEmpty } from './handlers.ts'
+import { HANDLERS, OwnedProtocol, answerUnknown, refuseEmpty, type Reason, type WireEvents } from './messages.ts'
 import { takeHybrid } from './hybrid-kex.ts'
-import type { Reason, WireEvents } from './messages.ts'
 import { refineHandshake, send } from './packets.ts'
 import { readWholePackets } from './whole-packets.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { roleBindingOf, roleOf } from './access.ts'
-import { endpoint } from '../../../test/support/operator/edge-objects.ts'
-import { networkPolicyOf } from './network-policy.ts'
+import { endpoint } from '../../../test/support/operator/kubernetes-objects.ts'
+import { networkPolicyOf } from './services.ts'
 
 test('an endpoint without tunnels lets its edges read the certificate for unknownHosts, not every Secret', () => {
   const secrets = roleOf(endpoint(), []).rules?.filter(({ resources }) => resources?.includes('secrets'))

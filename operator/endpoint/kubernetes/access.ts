@@ -1,8 +1,10 @@
 import type { V1PodDisruptionBudget, V1Role, V1RoleBinding, V1ServiceAccount } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { edgeName, unknownHostsSecret } from '../../../shared/edge-objects.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
-import { keyIn, metadataOf, selectorOf } from './names.ts'
+import type { Plain } from '../../kubernetes/kinds.ts'
+import { keyIn, metadataOf, selectorOf, EDGE_CLUSTER_ROLE } from './kinds.ts'
+import { ClusterRoleBinding } from '../../../crds/core.ts'
+import type { Store } from '../../../store/port.ts'
 
 const RBAC = 'rbac.authorization.k8s.io'
 
@@ -46,7 +48,7 @@ export function roleBindingOf(endpoint: TunnelEndpoint): Plain<V1RoleBinding> {
 }
 
 /** Service account of an endpoint, as the subject of a binding. */
-export const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
+const subjectOf = (endpoint: string) => ({ kind: 'ServiceAccount' as const, ...keyIn(edgeName(endpoint)) })
 
 /** Disruption budget: draining nodes evicts one edge of an endpoint at a time. */
 export function disruptionBudgetOf(endpoint: TunnelEndpoint): Plain<V1PodDisruptionBudget> {
@@ -58,3 +60,28 @@ export function disruptionBudgetOf(endpoint: TunnelEndpoint): Plain<V1PodDisrupt
     spec: { maxUnavailable: 1, selector: { matchLabels: selectorOf(name) } },
   }
 }
+
+/**
+ * Binds the service accounts of the edges of all endpoints, and no others, to the ClusterRole that lets them read what they serve. The
+ * chart makes the binding with a fixed role: the permission to change its subjects grants nothing else.
+ * @param endpoints all endpoints; called after the binding was read, as several calls may run at once
+ * @throws StoreError `not_found` when the binding was deleted: helm restores it
+ */
+export async function bindEdges(store: Store, endpoints: () => readonly TunnelEndpoint[]): Promise<void> {
+  const key = { name: EDGE_CLUSTER_ROLE }
+  const found = await store.get(ClusterRoleBinding, key)
+  const living = endpoints().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const desired = living
+    .map(({ metadata }) => metadata.name)
+    .sort()
+    .map(subjectOf)
+  if (found && isSame(found.subjects, desired)) return
+  await store.mergePatch(ClusterRoleBinding, key, { subjects: desired })
+}
+
+type Subjects = ClusterRoleBinding['subjects']
+
+const isSame = (found: Subjects, desired: Subjects): boolean => textOf(found) === textOf(desired)
+
+const textOf = (subjects: Subjects): string =>
+  JSON.stringify(subjects.map(({ kind, namespace, name }) => [kind, namespace, name]).sort())

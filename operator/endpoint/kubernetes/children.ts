@@ -6,8 +6,7 @@ import { createCache } from '../../../store/cache.ts'
 import type { Key, Store } from '../../../store/port.ts'
 import { NetworkPolicy, Pod, Service } from '../../kubernetes/kinds.ts'
 import { createLive, type Live } from '../../kubernetes/live.ts'
-import { Deployment, PodDisruptionBudget, Role, ServiceAccount } from './kinds.ts'
-import { OWNERSHIP } from './names.ts'
+import { Deployment, PodDisruptionBudget, Role, ServiceAccount, OWNERSHIP } from './kinds.ts'
 
 export interface ChildrenDeps {
   readonly store: Store

@@ -2,16 +2,18 @@ import { createHash } from 'node:crypto'
 import type { V1Affinity, V1Container, V1Deployment, V1EnvVar, V1PodSpec } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { EDGE_PATHS, EDGE_PORTS, edgeName, hostKeysSecret, meshSecret } from '../../../shared/edge-objects.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
-import { metadataOf, selectorOf } from './names.ts'
+import type { Plain, Pod } from '../../kubernetes/kinds.ts'
+import { metadataOf, selectorOf, type Deployment } from './kinds.ts'
 import type { EdgePodSettings } from './settings.ts'
+import { podState } from '../../kubernetes/pod-state.ts'
+import type { EdgeState } from '../runtime.ts'
 
 /** Hash of the endpoint's fields that an edge reads at its start: a change replaces the pods one by one. */
-export const SPEC_ANNOTATION = 'mooring.dev/endpoint-spec'
+const SPEC_ANNOTATION = 'mooring.dev/endpoint-spec'
 /** Uid of the service account: tokens of pods that started under another account are invalid. */
-export const ACCOUNT_ANNOTATION = 'mooring.dev/service-account'
+const ACCOUNT_ANNOTATION = 'mooring.dev/service-account'
 /** Secret with which edges write to the journal. */
-export const JOURNAL_SECRET = 'journal-edge'
+const JOURNAL_SECRET = 'journal-edge'
 
 /** Seconds between the removal of a pod from its Service and the edge's shutdown: new visitors reach other edges by then. */
 const LINGER_S = 2
@@ -144,4 +146,29 @@ function plainResources({ requests = {}, limits = {} }: EdgePodSettings['resourc
   const texts = (quantities: Readonly<Record<string, string | number>>) =>
     Object.fromEntries(Object.entries(quantities).map(([what, much]) => [what, String(much)]))
   return { requests: texts(requests), limits: texts(limits) }
+}
+
+/** Whether a log line may be shown: the last line of an edge is written for people and holds no secret. */
+const isShowable = (): boolean => true
+
+/** Returns the number of ready edges and, while there is no ready edge, the reason. Pure. */
+export function edgesState(deployment: Deployment, pods: readonly Pod[]): EdgeState {
+  const ready = deployment.status?.readyReplicas ?? 0
+  if (ready > 0) return { ready }
+  if (deployment.spec.replicas === 0) return { ready, message: 'no edges are desired: spec.replicas is 0' }
+  const refusal = refusalOf(deployment)
+  return refusal === undefined ? { ready, ...troubleOf(pods) } : { ready, message: refusal, isFailing: true }
+}
+
+/** Rejection of pods by the API server: a quota, or an admission controller. */
+function refusalOf({ status }: Deployment): string | undefined {
+  const failure = status?.conditions.find(({ type, status: holds }) => type === 'ReplicaFailure' && holds === 'True')
+  return failure && `its pods cannot be created: ${failure.message ?? ''}`
+}
+
+function troubleOf(pods: readonly Pod[]): Omit<EdgeState, 'ready'> {
+  const states = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined).map((pod) => podState(pod, isShowable))
+  const worst = states.find(({ phase }) => phase === 'failed') ?? states[0]
+  if (!worst || worst.phase === 'serving') return { message: 'no edge answers yet' }
+  return { message: worst.message, ...(worst.phase === 'failed' && { isFailing: true }) }
 }

@@ -6,11 +6,11 @@ import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../../test/support/store/temporary-store.ts'
 import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'
-import { createVirtualClock } from '../../../test/support/virtual-clock.ts'
+import { createVirtualClock } from '../../../test/support/clocks.ts'
 import { createCa, type KeyPair } from '../../certificates/local-ca.ts'
-import { endpoint, settings } from '../../../test/support/operator/edge-objects.ts'
+import { endpoint, settings } from '../../../test/support/operator/kubernetes-objects.ts'
 import { createKubernetesEdges } from './kubernetes-edges.ts'
-import { EDGE_CLUSTER_ROLE } from './names.ts'
+import { EDGE_CLUSTER_ROLE } from './kinds.ts'
 
 const ca = await createCa(new Date())
 const POLL_MS = 10_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { endpoint, settings } from '../../../test/support/operator/edge-objects.ts'
+import { endpoint, settings } from '../../../test/support/operator/kubernetes-objects.ts'
 import { meshServiceOf, serviceOf } from './services.ts'
 
 const portsOf = (spec: object, service: object = {}) =>

@@ -1,8 +1,8 @@
 import type { V1Service, V1ServicePort } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { EDGE_PORTS, edgeName, meshName } from '../../../shared/edge-objects.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
-import { metadataOf, selectorOf } from './names.ts'
+import type { Plain } from '../../kubernetes/kinds.ts'
+import { metadataOf, selectorOf } from './kinds.ts'
 import type { EdgePodSettings } from './settings.ts'
 
 /** Kubernetes' own default of `--service-node-port-range`. */
@@ -64,6 +64,26 @@ export function meshServiceOf(endpoint: TunnelEndpoint): Plain<V1Service> {
       publishNotReadyAddresses: false,
       selector: selectorOf(name),
       ports: [{ name: 'mesh', port: EDGE_PORTS.mesh, targetPort, protocol: 'TCP' }],
+    },
+  }
+}
+
+/** NetworkPolicy of edges: clients, visitors and metrics are open to any source; the mesh port only to the endpoint's other edges. */
+export function networkPolicyOf(endpoint: TunnelEndpoint) {
+  const { name } = endpoint.metadata
+  const { mesh, ...open } = EDGE_PORTS
+  const matchLabels = selectorOf(name)
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: metadataOf(endpoint, edgeName(name)),
+    spec: {
+      podSelector: { matchLabels },
+      policyTypes: ['Ingress'],
+      ingress: [
+        { ports: Object.values(open).map((port) => ({ protocol: 'TCP', port })) },
+        { from: [{ podSelector: { matchLabels } }], ports: [{ protocol: 'TCP', port: mesh }] },
+      ],
     },
   }
 }

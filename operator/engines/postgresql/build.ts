@@ -1,11 +1,9 @@
 import { MooringError } from '../../../shared/errors.ts'
-import type { Origin } from '../engine.ts'
-import { EngineCode } from '../engine.ts'
-import type { Connection } from './connection.ts'
-import { quoteName } from './connection.ts'
-import { adopt } from './adopt.ts'
+import { type Origin, EngineCode } from '../engine.ts'
+import { type Connection, quoteName } from './connection.ts'
+import { adopt } from './privileges.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
-import { freshName, kindOf } from './names.ts'
+import { freshName, kindOf } from './catalog.ts'
 
 /** Returns the GRANT of a tenant's privileges on its database. The administrator stays the owner, because an owner could lift the limits. */
 export const grantDatabase = (database: string, role: string): string =>

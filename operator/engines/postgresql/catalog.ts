@@ -1,7 +1,7 @@
-import type { Catalog, TenantState } from '../engine.ts'
-import { LoginState } from '../engine.ts'
+import { randomBytes } from 'node:crypto'
+import { type Catalog, type TenantState, LoginState, EngineCode } from '../engine.ts'
 import type { Session } from './connection.ts'
-import { kindOf } from './names.ts'
+import { MooringError } from '../../../shared/errors.ts'
 
 /** Database and role of one name; either may be missing. */
 export interface Entry extends TenantState {
@@ -76,4 +76,32 @@ export async function readSizes(session: Session, which: 'all' | 'busy'): Promis
   return new Map(
     rows.flatMap(({ name, bytes }) => (kindOf(name) === 'tenant' && bytes !== null ? [[name, Number(bytes)] as const] : [])),
   )
+}
+
+/** Kind of a database or role, as encoded in its name. Tenants' names contain no underscore, so that kinds cannot overlap. */
+type NameKind = 'tenant' | 'spare' | 'making' | 'trash' | 'foreign'
+
+const KINDS: readonly (readonly [NameKind, RegExp])[] = [
+  ['spare', /^pool_[0-9a-f]{16}$/],
+  ['making', /^making_[0-9a-f]{16}$/],
+  ['trash', /^trash_[0-9a-f]{16}$/],
+  ['tenant', /^(?!postgres$|template[01]$)[a-z][a-z0-9]{0,21}$/],
+]
+
+/** Returns the kind of a database or role; `foreign` for a name that Mooring did not assign. */
+export function kindOf(name: string): NameKind {
+  return KINDS.find(([, pattern]) => pattern.test(name))?.[0] ?? 'foreign'
+}
+
+/** Returns a random, unused name of the given kind. */
+export function freshName(kind: 'pool' | 'making' | 'trash'): string {
+  return `${kind}_${randomBytes(8).toString('hex')}`
+}
+
+/**
+ * Protects the administrator's own databases and roles.
+ * @throws MooringError `engine_failed` when a tenant cannot have the name
+ */
+export function assertTenantName(name: string): void {
+  if (kindOf(name) !== 'tenant') throw new MooringError(EngineCode.failed, `"${name}" is not the name of a tenant`)
 }

@@ -1,18 +1,16 @@
-import type { EngineAdmin, Limits, Origin, Tenant, TenantState } from '../engine.ts'
-import { LoginState } from '../engine.ts'
-import { adopt } from './adopt.ts'
+import { type EngineAdmin, type Limits, type Origin, type Tenant, type TenantState, LoginState, EngineCode } from '../engine.ts'
+import { adopt } from './privileges.ts'
 import { type Builder, grantDatabase } from './build.ts'
-import { readTenant } from './catalog.ts'
-import type { Connection } from './connection.ts'
-import { quoteName } from './connection.ts'
+import { readTenant, assertTenantName, freshName } from './catalog.ts'
+import { type Connection, quoteName } from './connection.ts'
 import { passwordStatement } from './password.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
-import { assertTenantName } from './names.ts'
 import { rename, type WarmPool } from './pool.ts'
-import type { Replace } from './reset.ts'
 import type { Scram } from './scram.ts'
+import { MooringError } from '../../../shared/errors.ts'
+import { endSessions } from './drop.ts'
 
-interface Deps {
+interface ClaimDeps {
   readonly connection: Connection
   readonly builder: Builder
   readonly pool: WarmPool
@@ -23,7 +21,9 @@ interface Deps {
 }
 
 /** Number of stale spares after which the pool counts as empty. */
-const ATTEMPTS = 10
+const STALE_SPARES = 10
+/** Number of attempts to swap two databases while sessions appear on the old one. */
+const SWAP_ATTEMPTS = 3
 
 /** Errors that mean: the tenant's name exists, perhaps from this claim before a crash. */
 const NAME_EXISTS: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
@@ -39,11 +39,11 @@ const SPARE_UNAVAILABLE: readonly unknown[] = [
  * Returns the claim of this engine. With a spare and a new name it takes one round trip and one transaction, which fails when the name
  * exists.
  */
-export function createClaim({ connection, builder, pool, replace, scram, expectLogin }: Deps): EngineAdmin['claim'] {
+export function createClaim({ connection, builder, pool, replace, scram, expectLogin }: ClaimDeps): EngineAdmin['claim'] {
   type Outcome = 'claimed' | 'taken' | 'empty'
 
   async function fromPool(handOver: (from: string) => Promise<void>): Promise<Outcome> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < STALE_SPARES; attempt++) {
       try {
         return (await pool.withSpare(handOver)) ? 'claimed' : 'empty'
       } catch (error) {
@@ -91,5 +91,54 @@ export function createClaim({ connection, builder, pool, replace, scram, expectL
     if (found.login === LoginState.absent) await connection.tenants.query(`CREATE ROLE ${name} NOLOGIN`)
     await complete(tenant.name, found, origin)
     await connection.tenants.query(`${limit}; ${password}`)
+  }
+}
+
+interface ReplaceDeps {
+  readonly connection: Connection
+  readonly builder: Builder
+}
+
+/** Replaces the database of a role, or creates a missing one. The role must exist. */
+export type Replace = (name: string, origin: Origin) => Promise<void>
+
+/**
+ * Builds the new database beside the old one. One transaction then renames the old database to `trash_…`, which tidy drops, and gives its
+ * name to the new one. Before that, the old database rejects connections; the login stays as it is, so that a crash needs no repair of it.
+ * On a full disk, drops the old database first.
+ */
+export function createReplace({ connection, builder }: ReplaceDeps): Replace {
+  async function swap(name: string, making: string, attempts = SWAP_ATTEMPTS): Promise<void> {
+    const database = quoteName(name)
+    const { database: exists } = await readTenant(connection, name)
+    if (exists) {
+      await connection.tenants.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
+      await endSessions(connection.tenants, name)
+    }
+    const discardOld = exists ? [`ALTER DATABASE ${database} RENAME TO ${quoteName(freshName('trash'))}`] : []
+    const installNew = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
+    try {
+      // A reset also removes the tenant's own settings (ALTER ROLE … SET).
+      await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
+    } catch (error) {
+      if (attempts === 1 || sqlStateOf(error) !== SqlState.objectInUse) throw error
+      await swap(name, making, attempts - 1)
+    }
+  }
+
+  return async function replace(name, origin) {
+    const { login } = await readTenant(connection, name)
+    if (login === LoginState.absent) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
+    const build = () => builder.forRole(name, origin, (making) => swap(name, making))
+    try {
+      await build()
+    } catch (error) {
+      if (sqlStateOf(error) !== SqlState.diskFull || origin.template !== undefined) throw error
+      // The disk has no space for both databases, and the reset discards the old data anyway. After a crash here the reset is repeated.
+      await connection.tenants.query(`ALTER DATABASE ${quoteName(name)} ALLOW_CONNECTIONS false`)
+      await endSessions(connection.tenants, name)
+      await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+      await build()
+    }
   }
 }

@@ -1,8 +1,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
-import { type Blockers, createBlockers } from './blockers.ts'
-import { createLockTable, type LockTable } from './lock-table.ts'
+import { type Blockers, createBlockers, createLockTable, type LockTable } from './locks.ts'
 
 /** Session of the administrator, in the maintenance database unless stated otherwise. */
 export interface Session {

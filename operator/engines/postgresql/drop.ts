@@ -1,13 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, LoginState } from '../engine.ts'
-import { readTenant } from './catalog.ts'
-import type { Connection } from './connection.ts'
-import { quoteName } from './connection.ts'
+import { readTenant, kindOf } from './catalog.ts'
+import { type Connection, quoteName, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
-import { kindOf } from './names.ts'
-import { endSessions } from './sessions.ts'
 
-const ATTEMPTS = 5
+/** Number of attempts to drop a role that receives new grants meanwhile. */
+const DROP_ATTEMPTS = 5
+/** Bounds of the wait for sessions to end: 4 s. */
+const ROUNDS = 160
+const PAUSE_MS = 25
 
 interface Deps {
   readonly connection: Connection
@@ -18,12 +20,13 @@ interface Deps {
 /** Drops the database and the role of a name, including other tenants' grants to the role, and verifies that the catalog has neither. */
 export type Discard = (name: string) => Promise<void>
 
+/** Creates the removal of databases and roles on one server. It repeats a drop that meets new grants to the role. */
 export function createDiscard({ connection, inFlight }: Deps): Discard {
   async function dropDatabase(name: string): Promise<void> {
     await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
   }
 
-  async function dropRole(role: string, attempts = ATTEMPTS): Promise<void> {
+  async function dropRole(role: string, attempts = DROP_ATTEMPTS): Promise<void> {
     await endSessions(connection.tenants, role)
     try {
       await connection.tenants.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
@@ -67,4 +70,29 @@ export function createDiscard({ connection, inFlight }: Deps): Discard {
     if (left.database || left.login !== LoginState.absent)
       throw new MooringError(EngineCode.failed, `${name} is still in the catalog`)
   }
+}
+
+/**
+ * Ends the tenant's sessions until two consecutive checks find none: `pg_stat_activity` lists a login that is in progress only after it
+ * has completed. The caller has disabled new logins.
+ * @throws MooringError `engine_failed` when sessions remain after 4 s
+ */
+export async function endSessions(session: Session, name: string): Promise<void> {
+  let emptyChecks = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    emptyChecks = (await terminateSessions(session, name)) === 0 ? emptyChecks + 1 : 0
+    if (emptyChecks === 2) return
+    await delay(PAUSE_MS)
+  }
+  throw new MooringError(EngineCode.failed, `sessions of ${name} do not end`)
+}
+
+/** Terminates every session of the tenant and every session on its database. Returns the number of these sessions. */
+async function terminateSessions(session: Session, name: string): Promise<number> {
+  const ended = await session.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE (usename = $1 OR datname = $1) AND backend_type = 'client backend' AND usename <> current_user`,
+    [name],
+  )
+  return ended.length
 }

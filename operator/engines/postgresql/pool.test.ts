@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Builder } from './build.ts'
 import type { Connection } from './connection.ts'
-import { createLockTable } from './lock-table.ts'
+import { createLockTable } from './locks.ts'
 import { createWarmPool } from './pool.ts'
 
 /** Creates a pool over an empty catalog. The test ends its builds. */

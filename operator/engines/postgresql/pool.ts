@@ -1,10 +1,8 @@
 import type { Catalog } from '../engine.ts'
 import type { Builder } from './build.ts'
-import { catalogOf, isSpare, readEntries } from './catalog.ts'
-import type { Connection } from './connection.ts'
-import { quoteName } from './connection.ts'
+import { catalogOf, isSpare, readEntries, freshName } from './catalog.ts'
+import { type Connection, quoteName } from './connection.ts'
 import type { Discard } from './drop.ts'
-import { freshName } from './names.ts'
 
 interface Deps {
   readonly connection: Connection

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { callersAddress, certificateNames } from './addresses.ts'
-import { node, pod, service, desired } from '../../../test/support/operator/server-objects.ts'
+import { node, pod, service, desired } from '../../../test/support/operator/kubernetes-objects.ts'
 
 const nodes = [
   node('n1', { labels: { disk: 'ssd' }, addresses: [{ type: 'InternalIP', address: '10.0.0.1' }] }),

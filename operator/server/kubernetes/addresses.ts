@@ -1,5 +1,5 @@
 import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
-import { childNames } from './names.ts'
+import { childNames } from './manifests.ts'
 import type { Exposure, DesiredServer } from './desired-server.ts'
 
 export interface Address {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
 import type { LoginAnswer } from '../process/programs/program.ts'
 import { createAnswering, type Serving } from './answering.ts'
-import { pod } from '../../../test/support/operator/server-objects.ts'
+import { pod } from '../../../test/support/operator/kubernetes-objects.ts'
 import { postgresqlPod } from './postgresql.ts'
 
 const now = new Date()

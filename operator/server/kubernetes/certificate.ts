@@ -3,10 +3,10 @@ import { isIP } from 'node:net'
 import type { V1Secret } from '@kubernetes/client-node'
 import type { Secret } from '../../../crds/core.ts'
 import { isPair, issueCertificate, type IssueRequest, type KeyPair, stillGood } from '../../certificates/local-ca.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
+import type { Plain } from '../../kubernetes/kinds.ts'
 import { decodeSecret, encodeSecret } from '../../secret-data.ts'
 import type { DesiredServer } from './desired-server.ts'
-import { childMetadata, childNames } from './names.ts'
+import { childMetadata, childNames } from './manifests.ts'
 
 /** Returns the stored certificate while it may stay in use, otherwise a new one. */
 export async function currentCertificate(stored: KeyPair | undefined, desired: IssueRequest): Promise<KeyPair> {

@@ -1,7 +1,13 @@
 import type { DatabaseServer } from '../../../crds/database-server.ts'
-import type { Region } from '../../../crds/region.ts'
+import { type Region, EXPOSURES } from '../../../crds/region.ts'
 import type { EnginePod } from './engine-pod.ts'
-import type { PodSettings, ServerSize } from './settings.ts'
+import { type Motor, partsOf } from '../../../crds/motor.ts'
+import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
+import { MooringError } from '../../../shared/errors.ts'
+import type { Plan } from '../../../crds/plan.ts'
+import type { ServerState } from '../runtime.ts'
+import { ENGINE_PODS } from './engine-pods.ts'
+import type { Service, StatefulSet } from '../../kubernetes/kinds.ts'
 
 export type Exposure = NonNullable<Region['spec']['databases']>['exposure']
 
@@ -20,4 +26,121 @@ export interface DesiredServer {
   readonly settings: PodSettings
   /** Name of the admin, and of the Secret that holds its password under `password`. */
   readonly admin: { readonly user: string; readonly secret: string }
+}
+
+/** Resources of one server. */
+export interface ServerSize {
+  /** Requested cores. */
+  readonly cpu: number
+  /** Maximum number of cores. */
+  readonly cpuLimit: number
+  /** Requested memory in MiB. */
+  readonly memoryMiB: number
+  /** Memory in MiB above which the server is killed. */
+  readonly memoryLimitMiB: number
+  readonly storageGiB: number
+}
+
+/** How database servers run as pods, for the whole installation. A Region adds exposure, images and nodes. */
+export interface PodSettings {
+  /** Namespace of the servers. */
+  readonly namespace: string
+  /** Namespace and labels of the operator's pods, which may connect to every server. */
+  readonly operator: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> }
+  /** Image by motor; a motor without an image is not served unless a Region names one. */
+  readonly images: Readonly<Partial<Record<Motor, string>>>
+  /** Names of the Secrets with which images are pulled. */
+  readonly pullSecrets: readonly string[]
+  /** Uid and gid of the engine's user in the images (docs/images.md). */
+  readonly user: { readonly uid: number; readonly gid: number }
+  /** Size of a server without a plan. */
+  readonly sharedSize: ServerSize
+  /** StorageClass. Default: that of the cluster. */
+  readonly storageClass?: string | undefined
+  /** Address ranges of the cluster's pods; derived when empty (network-policy.ts). */
+  readonly podNetworks: readonly string[]
+  /** DNS domain of the cluster. */
+  readonly clusterDomain: string
+  /** How the operator dials a server: by its Service's name or, without the cluster's DNS, by the Service's address. */
+  readonly dial: 'name' | 'address'
+  /** Interval of reconciling every server even without a change. */
+  readonly resyncMs: number
+}
+
+export const POD_SETTINGS: PodSettings = {
+  namespace: SHARED_NAMESPACE,
+  operator: {
+    namespace: SYSTEM_NAMESPACE,
+    labels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' },
+  },
+  images: { 'postgresql-15.4.0': 'postgres:15.4', 'postgresql-14.4.0': 'postgres:14.4' },
+  pullSecrets: [],
+  user: { uid: 999, gid: 999 },
+  sharedSize: { cpu: 0.1, cpuLimit: 2, memoryMiB: 256, memoryLimitMiB: 2048, storageGiB: 10 },
+  podNetworks: [],
+  clusterDomain: 'cluster.local',
+  dial: 'name',
+  resyncMs: 300_000,
+}
+
+export interface PlacementFacts {
+  readonly settings: PodSettings
+  /** Region by id; undefined when it does not exist. */
+  readonly region: (id: string) => Region | undefined
+  /** Plan by name; undefined when it does not exist. */
+  readonly plan: (name: string) => Plan | undefined
+}
+
+/** Existing objects of the server. */
+export interface Existing {
+  readonly statefulSet: StatefulSet | undefined
+  readonly service: Service | undefined
+}
+
+/**
+ * Desired placement and size of a server. Pure. When its Region was deleted, a server stays as it is.
+ * @returns a failure when no image or engine is known for the motor
+ * @throws MooringError `unknown_plan`: a server of unknown size is not changed
+ */
+export function placementOf(
+  server: DatabaseServer,
+  { settings, ...facts }: PlacementFacts,
+  existing: Existing,
+): Omit<DesiredServer, 'admin'> | Extract<ServerState, { readonly phase: 'failed' }> {
+  const { motor } = server.spec
+  const engine = ENGINE_PODS[partsOf(motor).family]
+  const region = facts.region(server.spec.region)
+  const image = imageOf(server, region, existing.statefulSet) ?? settings.images[motor]
+  if (!engine || image === undefined) {
+    return { phase: 'failed', reason: 'MotorUnavailable', message: `no image of ${motor} is configured` }
+  }
+  const size = sizeOf(server, settings, facts.plan)
+  const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
+  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? exposedIn(region, server) : exposedAs(existing)) }
+}
+
+type Exposed = Pick<DesiredServer, 'exposure' | 'host' | 'nodeSelector'>
+
+function exposedIn({ spec: { databases, nodeSelector = {} } }: Region, { spec }: DatabaseServer): Exposed {
+  // A server of Mooring's own has no callers from outside.
+  if (spec.tenancy === 'internal') return { exposure: 'ClusterIP', host: undefined, nodeSelector }
+  return { exposure: databases?.exposure ?? 'ClusterIP', host: databases?.host, nodeSelector }
+}
+
+function exposedAs({ service }: Existing): Exposed {
+  const exposure = EXPOSURES.find((exposure) => exposure === service?.spec.type) ?? 'ClusterIP'
+  return { exposure, host: undefined, nodeSelector: {} }
+}
+
+function imageOf({ spec }: DatabaseServer, region: Region | undefined, live: StatefulSet | undefined): string | undefined {
+  if (region) return region.spec.motors.find(({ id }) => id === spec.motor)?.image
+  return live?.spec.template.spec.containers[0]?.image
+}
+
+function sizeOf({ spec }: DatabaseServer, settings: PodSettings, plan: PlacementFacts['plan']): ServerSize {
+  if (spec.plan === undefined) return settings.sharedSize
+  const found = plan(spec.plan)
+  if (!found) throw new MooringError('unknown_plan', `plan ${spec.plan} does not exist`)
+  const { cpu, memoryMiB, storageGiB } = found.spec
+  return { cpu, cpuLimit: cpu, memoryMiB, memoryLimitMiB: memoryMiB, storageGiB }
 }

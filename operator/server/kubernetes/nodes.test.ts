@@ -1,8 +1,7 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { StoreError } from '../../../store/errors.ts'
-import type { Store, WatchEvent, WatchOptions } from '../../../store/port.ts'
-import { node } from '../../../test/support/operator/server-objects.ts'
+import { StoreError, type Store, type WatchEvent, type WatchOptions } from '../../../store/port.ts'
+import { node } from '../../../test/support/operator/kubernetes-objects.ts'
 import type { Node } from '../../kubernetes/kinds.ts'
 import { createNodes } from './nodes.ts'
 

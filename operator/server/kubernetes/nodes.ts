@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import { createCache } from '../../../store/cache.ts'
-import { isStoreError } from '../../../store/errors.ts'
-import { keyToString } from '../../../store/key-string.ts'
-import type { Store } from '../../../store/port.ts'
+import { isStoreError, keyToString, type Store } from '../../../store/port.ts'
 import { Node } from '../../kubernetes/kinds.ts'
 
 export interface NodesDeps {

@@ -2,8 +2,7 @@ import pg from 'pg'
 import { partsOf } from '../../../crds/motor.ts'
 import { dialling, TIMEOUTS } from '../../engines/postgresql/connection.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql/settings.ts'
-import { postgresql } from '../process/programs/postgresql.ts'
-import { logInToPostgresql } from '../process/programs/postgresql-login.ts'
+import { postgresql, logInToPostgresql } from '../process/programs/postgresql.ts'
 import { at, type EnginePod } from './engine-pod.ts'
 
 const PORT = 5432

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
-import { server, desired } from '../../../test/support/operator/server-objects.ts'
+import { server, desired } from '../../../test/support/operator/kubernetes-objects.ts'
 import { statefulSetOf } from './stateful-set.ts'
-import { POD_SETTINGS } from './settings.ts'
+import { POD_SETTINGS } from './desired-server.ts'
 
 const facts = { configHash: 'abc', live: undefined }
 

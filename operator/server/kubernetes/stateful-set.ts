@@ -1,10 +1,8 @@
 import type { V1Container, V1PersistentVolumeClaim, V1PodSpec, V1StatefulSet } from '@kubernetes/client-node'
 import { at } from './engine-pod.ts'
-import type { StatefulSet } from '../../kubernetes/kinds.ts'
-import { childMetadata, childNames, selectorOf } from './names.ts'
-import type { Plain } from '../../kubernetes/plain.ts'
-import type { ServerSize } from './settings.ts'
-import type { DesiredServer } from './desired-server.ts'
+import type { StatefulSet, Plain } from '../../kubernetes/kinds.ts'
+import { childMetadata, childNames, selectorOf } from './manifests.ts'
+import type { ServerSize, DesiredServer } from './desired-server.ts'
 
 export const podAnnotations = {
   /** Hash of the configuration that the pod was started with. */

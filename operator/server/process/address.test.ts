@@ -1,7 +1,8 @@
-import { isIPv4 } from 'node:net'
+import { isIPv4, createServer } from 'node:net'
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { isLoopback } from '../../../shared/loopback.ts'
-import { adminHost, callersHost } from './address.ts'
+import { isLoopback } from '../../../crds/formats/address-list.ts'
+import { adminHost, callersHost, choosePort, isFree } from './address.ts'
 
 test.each([
   { listen: '127.0.0.1', loopback: true, admin: '127.0.0.1' },
@@ -19,4 +20,24 @@ test.each([
 test('callers of a wildcard get an address they can dial', () => {
   expect(isIPv4(callersHost('0.0.0.0'))).toBe(true)
   expect(callersHost('192.0.2.1')).toBe('192.0.2.1')
+})
+
+const host = '127.0.0.1'
+
+test('keeps the port it had, even one that is reserved for it', async () => {
+  const port = await choosePort({ host, preferred: undefined, reserved: new Set() })
+  expect(await choosePort({ host, preferred: port, reserved: new Set([port]) })).toBe(port)
+})
+
+test('takes another when the port is in use', async () => {
+  const port = await choosePort({ host, preferred: undefined, reserved: new Set() })
+  await using other = createServer().listen(port, host)
+  await once(other, 'listening')
+  expect(await isFree(host, port)).toBe(false)
+  expect(await choosePort({ host, preferred: port, reserved: new Set() })).not.toBe(port)
+})
+
+test('never returns a port of another server, and throws when none is left', async () => {
+  const reserved = new Set(Array.from({ length: 65_536 }, (_, port) => port))
+  await expect(choosePort({ host, preferred: undefined, reserved })).rejects.toMatchObject({ code: 'no_free_port' })
 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { backoffMs } from '../../../shared/backoff.ts'
+import { backoffMs } from '../../../shared/timers.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import type { Serving } from './bring-up.ts'
 import type { LoginAnswer } from './programs/program.ts'

@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Backoff, backoffMs } from '../../../shared/backoff.ts'
-import { MooringError } from '../../../shared/errors.ts'
+import { type Backoff, backoffMs } from '../../../shared/timers.ts'
+import { MooringError, codeOf } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
 import type { Serving } from './bring-up.ts'
-import { codeOf } from './error-code.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25

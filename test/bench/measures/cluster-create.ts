@@ -5,7 +5,7 @@ import { expectSuccess } from '../../support/api/tenant.ts'
 import { type BenchCluster, benchCluster } from '../cluster.ts'
 import { type Finding, finding, type Measure } from '../measure.ts'
 import { until } from '../metrics.ts'
-import { type ReadyWatch, watchReady } from '../ready-watch.ts'
+import { type ReadyWatch, watchReady, freshCluster } from '../fresh-cluster.ts'
 import { quantile, summary, timed } from '../statistics.ts'
 
 const ROUNDS = 150
@@ -103,4 +103,26 @@ export const clusterCreate: Measure = {
   name: 'cluster-create',
   method: `${ROUNDS} rounds, each with a full warm pool. A round times one POST /v1/instances over a keep-alive HTTPS connection to a node's port. It then times one SharedInstance created at the Kubernetes API, as \`kubectl apply\` does, until a watch reports it as ready. Deletion of both is not timed. The audit log of the API server counts the writes of Mooring's service accounts in the tenant's namespace.`,
   run,
+}
+
+const INSTALL_ROUNDS = 3
+
+async function runInstall() {
+  const installed: number[] = []
+  const first: number[] = []
+  for (let round = 0; round < INSTALL_ROUNDS; round++) {
+    await using cluster = await freshCluster()
+    const install = await timed(() => cluster.install())
+    installed.push(install / 1e3)
+    first.push((install + (await timed(() => cluster.firstInstance()))) / 1e3)
+  }
+  const seconds = (what: string, samples: readonly number[], limit?: number) =>
+    finding(what, { value: summary(samples).median, unit: 's', spread: `worst ${Math.max(...samples).toFixed(1)}` }, limit)
+  return [seconds('helm install to first database', first, 60), seconds('of that, helm install --wait', installed)]
+}
+
+export const clusterInstall: Measure = {
+  name: 'cluster-install',
+  method: `${INSTALL_ROUNDS} rounds, each in a new cluster of one node that has the images. A round times \`helm install --wait\`, and then the creation of a labelled Namespace and of a SharedInstance in it, until a watch reports the instance as ready.`,
+  run: runInstall,
 }

@@ -3,7 +3,7 @@ import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { AuditLog } from '../../support/api/audit-log.ts'
 import { benchCluster } from '../cluster.ts'
 import { type Finding, finding, type Measure } from '../measure.ts'
-import { type Component, mostMemory, podUsage, type PodUsage } from '../pod-usage.ts'
+import { type Component, mostMemory, podUsage, type PodUsage } from '../usage.ts'
 
 const INSTANCES = 20
 /** Time in which the pool refills, and the garbage of the setup is collected. */

@@ -9,7 +9,7 @@ import { installationIn } from '../../support/deployment/cluster.ts'
 import { type FreshCluster, freshCluster, scaleOperator } from '../fresh-cluster.ts'
 import { finding, type Measure } from '../measure.ts'
 import { areSettled, sumOf, until } from '../metrics.ts'
-import { mostMemory, podUsage } from '../pod-usage.ts'
+import { mostMemory, podUsage } from '../usage.ts'
 import { copyInstanceIn, enterDatabases } from '../seed.ts'
 
 const INSTANCES = 10_000

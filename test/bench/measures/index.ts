@@ -1,25 +1,18 @@
 import type { Measure } from '../measure.ts'
-import { clusterCreate } from './cluster-create.ts'
+import { clusterCreate, clusterInstall } from './cluster-create.ts'
 import { clusterIdle } from './cluster-idle.ts'
-import { clusterInstall } from './cluster-install.ts'
 import { clusterTenThousand } from './cluster-ten-thousand.ts'
 import { clusterTunnels } from './cluster-tunnels.ts'
-import { createInstance } from './create-instance.ts'
-import { createMany } from './create-many.ts'
-import { idle } from './idle.ts'
-import { journalMeasure } from './journal.ts'
-import { coldStart, warmStart } from './start.ts'
+import { createInstance, createMany } from './create-instance.ts'
+import { idle, coldStart, warmStart } from './start.ts'
+import { journalMeasure, tunnelJournal } from './journal.ts'
 import { tenThousand } from './ten-thousand.ts'
 import { tunnelBulk, tunnelFairness } from './tunnel-bulk.ts'
 import { tunnelConfig } from './tunnel-config.ts'
-import { tunnelHttps } from './tunnel-https.ts'
-import { tunnelIdle } from './tunnel-idle.ts'
-import { tunnelJournal } from './tunnel-journal.ts'
-import { tunnelMemory } from './tunnel-memory.ts'
-import { tunnelConnections, tunnelMany, tunnelRequests } from './tunnel-requests.ts'
-import { tunnelStart } from './tunnel-start.ts'
+import { tunnelHttps, tunnelConnections, tunnelMany, tunnelRequests, tunnelStart } from './tunnel-requests.ts'
+import { tunnelIdle, tunnelMemory } from './tunnel-memory.ts'
 
-/** Measures of each group, in the order in which they run. A new measure is one file and one line here. */
+/** Measures of each group, in the order in which they run. A new measure is a constant of a file here and one line below. */
 export const MEASURES: Readonly<Record<'embedded' | 'cluster' | 'tunnel', readonly Measure[]>> = {
   embedded: [createInstance, createMany, warmStart, coldStart, idle, tenThousand],
   tunnel: [

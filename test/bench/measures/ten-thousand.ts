@@ -2,12 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Mooring, startMooring } from '../../support/deployment/mooring.ts'
 import { finding, type Measure } from '../measure.ts'
 import { metric, until } from '../metrics.ts'
-import { memoryMb } from '../process-usage.ts'
-import { copyInstance, enterDatabases } from '../seed.ts'
-import { adminOf } from '../state.ts'
+import { memoryMb } from '../usage.ts'
+import { copyInstance, enterDatabases, adminOf } from '../seed.ts'
 import { summary, timed } from '../statistics.ts'
-import { temporaryDirectory } from '../temporary-directory.ts'
-import { UNLIMITED } from '../unlimited.ts'
+import { temporaryDirectory, UNLIMITED } from '../setup.ts'
 
 const INSTANCES = 10_000
 const PAGES = 200

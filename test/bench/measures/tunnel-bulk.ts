@@ -3,8 +3,7 @@ import { promisify } from 'node:util'
 import { finding, type Measure } from '../measure.ts'
 import { LARGE_BYTES } from '../tunnel/nginx.ts'
 import { type Side, startPair } from '../tunnel/pair.ts'
-import { atLeast, beside, compared, rounds, sample } from '../tunnel/rounds.ts'
-import { wrk } from '../tunnel/wrk.ts'
+import { atLeast, beside, compared, rounds, sample, wrk } from '../tunnel/rounds.ts'
 
 const run = promisify(execFile)
 const ROUNDS = 15

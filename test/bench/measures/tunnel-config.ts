@@ -3,8 +3,7 @@ import { startMooring } from '../../support/deployment/mooring.ts'
 import { visit } from '../../support/edge/visitor.ts'
 import { finding, type Measure } from '../measure.ts'
 import { summary } from '../statistics.ts'
-import { temporaryDirectory } from '../temporary-directory.ts'
-import { UNLIMITED } from '../unlimited.ts'
+import { temporaryDirectory, UNLIMITED } from '../setup.ts'
 
 const ROUNDS = 100
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'

@@ -4,7 +4,7 @@ import { codeOf } from '../../support/api/answers.ts'
 import { query } from '../../support/postgresql/sql.ts'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
 import { type Edges, edgesOf } from '../tunnels/edges.ts'
-import { type ApiServer, apiServerOf } from './api-server.ts'
+import { type ApiServer, apiServerOf } from './node-processes.ts'
 import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
 
 /** Outage of the API server, longer than the leader's lease and the caches of permissions. */

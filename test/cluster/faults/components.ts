@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import type { Kubernetes } from '../setup/kubectl.ts'
+import type { Kubernetes } from '../setup/commands.ts'
 import { mainProcess } from './node-processes.ts'
 
 export type Component = 'operator' | 'apiserver'

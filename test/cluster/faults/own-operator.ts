@@ -5,7 +5,7 @@ import { vi } from 'vitest'
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { createStepTrap, type Trap } from '../../support/deployment/step-trap.ts'
-import type { Kubernetes } from '../setup/kubectl.ts'
+import type { Kubernetes } from '../setup/commands.ts'
 import { componentsOf } from './components.ts'
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/main.ts', import.meta.url))

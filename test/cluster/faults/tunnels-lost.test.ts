@@ -4,8 +4,7 @@ import { codeOf } from '../../support/api/answers.ts'
 import { openDeployment } from '../../support/deployment/deployment.ts'
 import { expectSuccess } from '../../support/api/tenant.ts'
 import { openTunnelBench, type TunnelBench, type Visit } from '../tunnels/bench.ts'
-import { type Edges, edgesOf } from '../tunnels/edges.ts'
-import { recordsOf, type TunnelRecords } from '../tunnels/records.ts'
+import { type Edges, edgesOf, recordsOf, type TunnelRecords } from '../tunnels/edges.ts'
 
 /**
  * Tests that build on each other: an edge is lost, then the journal's server for a while. In the end the journal has all records, and then

@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
+import { constants } from 'node:fs'
+import { access } from 'node:fs/promises'
 import { z } from 'zod'
-import { run } from './run.ts'
+import { run } from './commands.ts'
 
 /** Returns the path of a script in test/cluster/bed. */
 export const script = (name: string): string => fileURLToPath(new URL(`../bed/${name}`, import.meta.url))
@@ -49,7 +51,7 @@ export async function startBed(): Promise<Bed> {
 }
 
 /** Starts dockerd. Uses a manually started one instead and keeps it running. */
-export async function startDockerd(): Promise<{ readonly host: string } & AsyncDisposable> {
+async function startDockerd(): Promise<{ readonly host: string } & AsyncDisposable> {
   const started = !(await isUp('tc_docker_init'))
   const host = await run({ title: 'starting dockerd', file: script('docker-up'), args: [], env: started ? OWNED : {} })
   return {
@@ -65,4 +67,45 @@ async function isUp(init: 'tc_init' | 'tc_docker_init'): Promise<boolean> {
   const state = init === 'tc_init' ? '$TC_STATE' : '$TC_DOCKER_STATE'
   const check = `. "$0"; [ -n "$(${init})" ] && [ ! -e "${state}/owner" ] && echo up || true`
   return (await run({ file: 'bash', args: ['-c', check, script('env.sh')] })) === 'up'
+}
+
+/** Docker engine and its client. */
+export interface Docker extends AsyncDisposable {
+  /** Value for DOCKER_HOST. */
+  readonly host: string
+  /** Runs the docker client. */
+  readonly docker: (title: string | undefined, args: readonly string[]) => Promise<string>
+  /** Network of an engine that the suite started, which reaches other networks only over `gateway`. Undefined for another engine. */
+  readonly isolated: { readonly gateway: string; readonly cgroupParent: string } | undefined
+}
+
+/** Uses the engine that DOCKER_HOST names, or starts Debian's dockerd in separate namespaces. */
+export async function startDocker(settings: BedSettings): Promise<Docker> {
+  const given = process.env.DOCKER_HOST
+  if (given !== undefined && given !== '')
+    return { ...client(given, 'docker'), isolated: undefined, [Symbol.asyncDispose]: nothing }
+  const dockerd = await startDockerd()
+  // Debian's docker client builds with BuildKit. A newer client needs a plugin for that, which may be missing.
+  const file = (await isThere('/usr/bin/docker')) ? '/usr/bin/docker' : 'docker'
+  return {
+    ...client(dockerd.host, file),
+    isolated: { gateway: settings.TC_DOCKER_HOST_IP, cgroupParent: `/${settings.TC_NAME}-docker` },
+    [Symbol.asyncDispose]: () => dockerd[Symbol.asyncDispose](),
+  }
+}
+
+function client(host: string, file: string): Pick<Docker, 'host' | 'docker'> {
+  const env = { DOCKER_HOST: host, DOCKER_BUILDKIT: '1', BUILDKIT_PROGRESS: 'plain' }
+  return { host, docker: (title, args) => run({ ...(title !== undefined && { title }), file, args, env }) }
+}
+
+async function nothing(): Promise<void> {
+  // An engine that the suite did not start keeps running.
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
 }

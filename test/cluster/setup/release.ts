@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
-import type { Kubernetes } from './kubectl.ts'
+import { type Kubernetes, say } from './commands.ts'
 import type { MooringImage } from './mooring-image.ts'
-import { say } from './run.ts'
 
 const CHART = fileURLToPath(new URL('../../../charts/mooring', import.meta.url))
 const RELEASE = 'mooring'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { instance, type Open, openTestStore, expectStoreError } from './test-store.ts'
-import { reader } from './reader.ts'
+import { instance, type Open, openTestStore, expectStoreError, reader } from './test-store.ts'
 
 function patches(open: Open): void {
   test('a merge patch replaces whole lists, and null removes a field', async () => {

@@ -13,8 +13,8 @@ import {
   expectStoreError,
   unique,
   expectGone,
+  reader,
 } from './test-store.ts'
-import { reader } from './reader.ts'
 
 const held = { metadata: { finalizers: [finalizer] } }
 

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Store } from '../../../store/port.ts'
-import { instance, type Open, openTestStore, testStoreIn, expectStoreError } from './test-store.ts'
-import { reader, revisionOf } from './reader.ts'
+import { instance, type Open, openTestStore, testStoreIn, expectStoreError, reader, revisionOf } from './test-store.ts'
 
 async function revision(store: Store, namespace: string): Promise<string> {
   return (await store.list(SharedInstance, { namespace })).resourceVersion

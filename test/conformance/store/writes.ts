@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { Region } from '../../../crds/region.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { aRegion, instance, type Open, openTestStore, testStoreIn, expectStoreError, unique } from './test-store.ts'
-import { revisionOf } from './reader.ts'
+import { aRegion, instance, type Open, openTestStore, testStoreIn, expectStoreError, unique, revisionOf } from './test-store.ts'
 
 function isDeepFrozen(value: unknown): boolean {
   return typeof value !== 'object' || value === null || (Object.isFrozen(value) && Object.values(value).every(isDeepFrozen))

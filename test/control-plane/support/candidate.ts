@@ -1,10 +1,9 @@
 import { hrtime } from 'node:process'
 import { setTimeout } from 'node:timers/promises'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
-import { createFencedStore } from '../../../operator/runtime/fenced-client.ts'
-import { createLeaderElection } from '../../../operator/runtime/leader.ts'
+import { createFencedStore, createLeaderElection } from '../../../operator/runtime/leader.ts'
 import { createKubernetesStore } from '../../../store/kubernetes.ts'
-import { loadClusterConfig } from '../../../store/kubernetes/cluster-config.ts'
+import { loadClusterConfig } from '../../../store/kubernetes/credentials.ts'
 
 /*
  * Process that takes part in an election and, while it is leader, writes to one object repeatedly. Prints `leads`, `acts <ns>` for

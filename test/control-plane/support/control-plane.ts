@@ -1,17 +1,17 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { KubeConfig } from '@kubernetes/client-node'
 import { customResourceDefinition } from '../../../crds/schema/definition.ts'
 import { CUSTOM_KINDS } from '../../../crds/index.ts'
 import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
 import { createKubernetesStore, type KubernetesStore, type KubernetesStoreDeps } from '../../../store/kubernetes.ts'
-import { scratch } from '../../support/postgresql/scratch.ts'
-import { binaries } from './binaries.ts'
-import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey } from './programs.ts'
-import { reservedPort } from './reserved-port.ts'
-import { eventually } from './eventually.ts'
-import { type Program, program } from './program.ts'
+import { scratch } from '../../support/postgresql/disks.ts'
+import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey, type Program, program } from './programs.ts'
+import { bedSettings, script } from '../../cluster/setup/bed.ts'
+import { run } from '../../cluster/setup/commands.ts'
+import { isFree } from '../../../operator/server/process/address.ts'
 
 /** Real API server with a real etcd and no nodes. Has Mooring's kinds and the controllers for garbage collection and namespace deletion. */
 export interface ControlPlane extends AsyncDisposable {
@@ -133,5 +133,27 @@ async function compact({ etcdPort }: Layout, client: KubernetesClient): Promise<
     const contentType = 'application/merge-patch+json'
     const { status } = await client.request({ method: 'PATCH', path, contentType, body: { spec: { versions } } })
     if (status !== 200) throw new Error(`${kind.plural} could not be touched: ${status}`)
+  }
+}
+
+/** Returns the directory of the Kubernetes programs. Compiles them first when the cache of the test bed lacks them. */
+export async function binaries(): Promise<string> {
+  const settings = await bedSettings()
+  await run({ title: 'building Kubernetes (ten minutes at the first time)', file: script('build'), args: [] })
+  return settings.TC_BIN
+}
+
+/** Returns a free loopback port below Linux's ephemeral range, so that no other process gets it while its server is down. */
+async function reservedPort(): Promise<number> {
+  const port = randomInt(20_000, 32_000)
+  return (await isFree('127.0.0.1', port)) ? port : reservedPort()
+}
+
+/** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after one minute */
+export async function eventually(check: () => boolean | Promise<boolean>): Promise<void> {
+  const end = performance.now() + 60_000
+  while (!(await check())) {
+    if (performance.now() > end) throw new Error(`not within a minute: ${check.toString()}`)
+    await setTimeout(50)
   }
 }

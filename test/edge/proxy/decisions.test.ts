@@ -6,10 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { curl as visit, type Transport, TRANSPORTS } from '../../support/edge/curl.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { curl as visit, type Transport, TRANSPORTS } from '../../support/edge/visitor.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 
 const soon = { timeout: 10_000, interval: 10 }
 const names = {

@@ -3,10 +3,9 @@ import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 /** Responses that come before the end of their request, to visitors that read only after they have written all of it. */

@@ -1,10 +1,8 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { block, FRAME, headers, http2Visitor, widestWindow } from '../../support/edge/http2-frames.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { settableClock } from '../../support/edge/settable-clock.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import { block, FRAME, headers, http2Visitor, widestWindow } from '../../support/edge/http2.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
+import { settableClock } from '../../support/clocks.ts'
 
 /** HTTP/2 visitors that have ended their side of the connection and still read: they get the whole response. */
 

@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
 import { connect } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { curl, TRANSPORTS } from '../../support/edge/curl.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { curl, TRANSPORTS } from '../../support/edge/visitor.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 
 /** How the edge finds the tunnel of a request, and rejects an invalid Host. */
 

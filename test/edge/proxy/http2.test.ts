@@ -2,10 +2,8 @@ import { execFile } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
 /** Translation of requests and responses between HTTP/2 visitors and HTTP/1.1 backends. */
 

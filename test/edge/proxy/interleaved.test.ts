@@ -5,8 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { setImmediate } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, expect, test } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 const VISITORS = 24

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
 /** Limits of heads, which are the same over HTTP/1.1 and HTTP/2. */
 

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startProxy } from '../../support/edge/proxy-fixture.ts'
+import { startProxy, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered } from '../../support/edge/raw-http.ts'
-import { settableClock } from '../../support/edge/settable-clock.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import { settableClock } from '../../support/clocks.ts'
 
 /** Clock of the edge. It decides whether an upstream connection ended before the edge sent a request on it. */
 const clock = settableClock()

@@ -5,10 +5,9 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import type { ChannelEvents } from '../../../edge/channels/channel.ts'
-import type { Session } from '../../../edge/session.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import type { Session } from '../../../edge/sessions.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 const soon = { timeout: 10_000, interval: 10 }

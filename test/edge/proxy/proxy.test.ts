@@ -3,10 +3,8 @@ import { connect as connectHttp2 } from 'node:http2'
 import dns, { type LookupAddress } from 'node:dns'
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 const soon = { timeout: 10_000, interval: 10 }

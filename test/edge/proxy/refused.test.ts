@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { curl, TRANSPORTS } from '../../support/edge/curl.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { curl, TRANSPORTS } from '../../support/edge/visitor.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
 import { freePort } from '../../support/free-port.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 

@@ -3,9 +3,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { connect as connectTls, type SecureContext } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 /** Requests under way when an edge stops: visitor and record get the reason `edge_stopping`. */

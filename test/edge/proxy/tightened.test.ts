@@ -3,10 +3,8 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Transport } from '../../support/edge/curl.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import type { Transport } from '../../support/edge/visitor.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 
 /** Requests under way when the settings of their tunnel change. */
 

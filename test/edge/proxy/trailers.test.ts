@@ -1,9 +1,7 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 
 /** Fields that are not allowed in a head are not allowed as trailers either, over HTTP/1.1 and HTTP/2. */
 

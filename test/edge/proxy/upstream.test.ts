@@ -1,9 +1,7 @@
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { curl, TRANSPORTS } from '../../support/edge/curl.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { curl, TRANSPORTS } from '../../support/edge/visitor.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 /** Last decisions of an edge about a request: limits, and failures on the way to the backend. */

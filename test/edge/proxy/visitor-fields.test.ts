@@ -1,9 +1,7 @@
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
-import { curl, type Transport, TRANSPORTS } from '../../support/edge/curl.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { tunnelBefore } from '../../support/edge/tunnel-before.ts'
+import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
+import { curl, type Transport, TRANSPORTS } from '../../support/edge/visitor.ts'
 
 /** Fields that a backend trusts from the edge, and fields that would affect other tunnels of the domain. */
 

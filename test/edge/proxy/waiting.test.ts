@@ -1,9 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/http2-frames.ts'
-import { DOMAIN, startProxy } from '../../support/edge/proxy-fixture.ts'
+import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/http2.ts'
+import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
-import { selfSigned } from '../../support/edge/self-signed.ts'
-import { settableClock } from '../../support/edge/settable-clock.ts'
+import { settableClock } from '../../support/clocks.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 /** Requests that wait for a session, or behind responses that their visitor does not read. */

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { Connection } from '../../../edge/ssh/connection.ts'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
-import { openChannel } from '../../support/edge/channel-recorder.ts'
+import { openChannel } from '../../support/edge/channels.ts'
 import { freshHostname, startBackend, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
 const { nextForwardGraceMs } = DEFAULT_SSH_LIMITS

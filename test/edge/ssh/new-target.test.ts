@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { answered, rawVisitor } from '../../support/edge/raw-http.ts'
-import { running, sshUser, type SshUser } from '../../support/edge/ssh-programs.ts'
+import { running, sshUser, type SshUser } from '../../support/edge/openssh.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 

@@ -13,7 +13,7 @@ import { generateHostKeys } from '../../../edge/ssh/host-keys.ts'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { createSshServer } from '../../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../../journal/port.ts'
-import { createCacheSet } from '../../../store/cache-set.ts'
+import { createCacheSet } from '../../../store/cache.ts'
 import { openTemporaryStore } from '../../support/store/temporary-store.ts'
 
 // Passwords created with kubectl, and the SSH side of an edge that reads resources only.

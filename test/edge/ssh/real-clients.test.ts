@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { answered } from '../../support/edge/raw-http.ts'
-import { currentOpenSsh, forwardTo, running, sshUser, type SshUser } from '../../support/edge/ssh-programs.ts'
+import { currentOpenSsh, forwardTo, running, sshUser, type SshUser } from '../../support/edge/openssh.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 

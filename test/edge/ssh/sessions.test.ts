@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
-import { openChannel } from '../../support/edge/channel-recorder.ts'
-import { startEchoTunnels } from '../../support/edge/echo-tunnels.ts'
+import { openChannel, startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 
 const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()

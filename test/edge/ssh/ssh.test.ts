@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { startEchoTunnels } from '../../support/edge/echo-tunnels.ts'
+import { startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
 
 const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()

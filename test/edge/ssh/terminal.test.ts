@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { Client, type ClientChannel } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { openChannel } from '../../support/edge/channel-recorder.ts'
+import { openChannel } from '../../support/edge/channels.ts'
 import { freePort } from '../../support/free-port.ts'
 import { freshHostname, HTTPS_PORT, startSshEdge } from '../../support/edge/ssh-edge.ts'
 

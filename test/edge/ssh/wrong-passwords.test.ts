@@ -3,7 +3,7 @@ import { Client } from 'ssh2'
 import { expect, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { sentences } from '../../../edge/ssh/sentences.ts'
-import { honest } from '../../support/edge/honest.ts'
+import { honest } from '../../support/edge/attack-tools.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname, temporaryPassword } from '../../support/edge/ssh-edge.ts'
 

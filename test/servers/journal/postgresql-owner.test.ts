@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type JournalServer, startJournalServer } from '../../support/store/journal-server.ts'
+import { type JournalServer, startJournalServer } from '../../support/journal/journal-server.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../conformance/journal/records.ts'
 import {
   createJournalOwner,
@@ -9,7 +9,7 @@ import {
   type JournalLogin,
 } from '../../../journal/postgresql.ts'
 import type { RequestRecord } from '../../../journal/port.ts'
-import { requestBatch } from '../../../journal/request-lines.ts'
+import { requestBatch } from '../../../journal/request-text.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
 import { createKeeper } from '../../../journal/postgresql/keeper.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type JournalServer, startJournalServer } from '../../support/store/journal-server.ts'
+import { type JournalServer, startJournalServer } from '../../support/journal/journal-server.ts'
 import { conformance } from '../../conformance/journal.ts'
 import { keepRequests, newTunnel } from '../../conformance/journal/test-journal.ts'
 import { requestRecord } from '../../conformance/journal/records.ts'

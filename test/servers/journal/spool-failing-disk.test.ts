@@ -2,10 +2,9 @@ import { readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { smallDisk } from '../../support/postgresql/small-disk.ts'
+import { smallDisk } from '../../support/postgresql/disks.ts'
 import { connectionRecord } from '../../conformance/journal/records.ts'
-import { type ReadableJournal, readableJournal } from '../../support/store/readable-journal.ts'
-import { temporarySpool } from '../../support/journal/temporary-spool.ts'
+import { type ReadableJournal, readableJournal, temporarySpool } from '../../support/journal/journal-server.ts'
 
 const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
 const FAILS = 'disk of the journal spool fails; retrying'
@@ -51,7 +50,7 @@ test('on a failing disk the spool sets a metric and keeps running, and ships its
   expect(await idsKept()).toEqual([before.id, meanwhile.id])
   expect(await readdir(temporary.directory)).toEqual([])
   expect(lines.filter((line) => line.includes('died'))).toEqual([])
-  // At most once a minute, as disk-health.test.ts proves; a slow machine may take longer than a minute here.
+  // At most once a minute, as failure-log.test.ts proves; a slow machine may take longer than a minute here.
   const ofDisk = lines.filter((line) => line.includes('disk'))
   expect([ofDisk.at(0), ofDisk.at(-1)]).toEqual([FAILS, 'disk of the journal spool works again'])
 })

@@ -1,10 +1,9 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { readableJournal } from '../../support/store/readable-journal.ts'
+import { readableJournal, temporarySpool } from '../../support/journal/journal-server.ts'
 import { connectionRecord } from '../../conformance/journal/records.ts'
 import { createJournalOwner } from '../../../journal/postgresql.ts'
-import { temporarySpool } from '../../support/journal/temporary-spool.ts'
 
 const SEVERAL_CHECKS_MS = 500
 

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll } from 'vitest'
-import { type JournalServer, startJournalServer } from '../../support/store/journal-server.ts'
+import { type JournalServer, startJournalServer, temporarySpool } from '../../support/journal/journal-server.ts'
 import { conformance } from '../../conformance/journal.ts'
 import type { Journal } from '../../../journal/port.ts'
 import { createPostgresqlReader } from '../../../journal/postgresql.ts'
-import { temporarySpool } from '../../support/journal/temporary-spool.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
 
 const parts = new AsyncDisposableStack()

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { smallDisk } from '../../support/postgresql/small-disk.ts'
+import { smallDisk } from '../../support/postgresql/disks.ts'
 import { keepRequests } from '../../conformance/journal/test-journal.ts'
 import { auditRecord, connectionRecord, requestRecord } from '../../conformance/journal/records.ts'
 import { openSqliteJournal } from '../../../journal/sqlite.ts'

@@ -5,7 +5,7 @@ import { Region } from '../../../crds/region.ts'
 import { isReady } from '../../../store/conditions.ts'
 import { openTemporaryStore } from '../../support/store/temporary-store.ts'
 import type { Store } from '../../../store/port.ts'
-import { type RunningOperator, startOperator } from '../../support/store/operator.ts'
+import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
 
 const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }

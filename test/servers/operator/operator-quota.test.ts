@@ -4,8 +4,8 @@ import { DatabaseServer } from '../../../crds/database-server.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import { openTemporaryStore } from '../../support/store/temporary-store.ts'
-import { REGION_ID } from '../../builders/shared-instance.ts'
-import { type RunningOperator, startOperator } from '../../support/store/operator.ts'
+import { REGION_ID } from '../../builders/resources.ts'
+import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
 
 const NAMES = Array.from({ length: 8 }, (_, index) => `i${index}`)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../../../store/conditions.ts'
-import { type RunningOperator, startOperator } from '../../support/store/operator.ts'
+import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
 import { decodeSecret, encodeSecret } from '../../../operator/secret-data.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../../../store/conditions.ts'
-import { keyOf } from '../../../store/key-string.ts'
-import { LIMITS, startOperator } from '../../support/store/operator.ts'
+import { keyOf } from '../../../store/port.ts'
+import { LIMITS, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres } from '../../support/postgresql/postgres.ts'
 
 const MIB = 2 ** 20

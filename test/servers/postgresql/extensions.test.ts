@@ -2,14 +2,13 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import knex from 'knex'
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
-import { DENIED } from '../../support/postgresql/neighbours.ts'
+import { LIMITS, postgresqlBench, DENIED } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import type { Tenant } from '../../../operator/engines/engine.ts'
 
 const run = promisify(execFile)
 
-/** Extensions that a region allows by default (crds/formats/extensions.ts). */
+/** Extensions that a region allows by default (crds/motor.ts). */
 const DEFAULTS = [
   ...['pgcrypto', 'uuid-ossp', 'citext', 'hstore', 'pg_trgm', 'unaccent'],
   ...['btree_gin', 'btree_gist', 'ltree', 'fuzzystrmatch', 'tablefunc'],

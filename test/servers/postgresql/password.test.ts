@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
-import { DENIED } from '../../support/postgresql/neighbours.ts'
+import { LIMITS, postgresqlBench, DENIED } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 
 /** invalid_password */

@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import { connect } from '../../../operator/engines/postgresql/connection.ts'
-import { guardSharedCatalogs } from '../../../operator/engines/postgresql/shared-catalogs.ts'
-import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
+import { guardSharedCatalogs, createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
 
 const UNLIMITED = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
 const MIB = 1_048_576

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { tryLock, withLock } from '../../../operator/server/process/spawn/start-lock.ts'
+import { tryLock, withLock } from '../../../operator/server/process/spawn/serving.ts'
 
 const neverAborted = new AbortController().signal
 
@@ -42,7 +42,7 @@ test('waiting ends when the signal aborts', async () => {
 
 test('a killed process releases its lock', async () => {
   const name = randomUUID()
-  const module = new URL('../../../operator/server/process/spawn/start-lock.ts', import.meta.url).href
+  const module = new URL('../../../operator/server/process/spawn/serving.ts', import.meta.url).href
   const script = `const { tryLock } = await import('${module}'); await tryLock('${name}'); console.log('held'); process.stdin.resume()`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script])
   await once(child.stdout, 'data')

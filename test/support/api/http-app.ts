@@ -1,8 +1,15 @@
-import type { Express } from 'express'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import type { Express } from 'express'
+import { pino, type Logger } from 'pino'
+import { z } from 'zod'
 import { answerClientError } from '../../../apiserver/http/client-error.ts'
+import { type AppDeps, createApp, createRequestLimiters } from '../../../apiserver/http/app.ts'
+import { AuthenticationError } from '../../../apiserver/auth/authenticate.ts'
+import { DEFAULT_LIMITS } from '../../../apiserver/http/rate-limit.ts'
+import { createMetrics } from '../../../apiserver/http/access-log.ts'
+import { type AnyRoute, type Reply, route, type RouteRequest } from '../../../apiserver/http/route.ts'
 
 /** Parsed response. `body` is its JSON, an empty object without any. */
 export interface Answer {
@@ -100,3 +107,78 @@ export async function serveApp(app: Express): Promise<HttpApp> {
     },
   }
 }
+
+export interface ToyApp extends HttpApp {
+  /** Log lines so far, parsed. */
+  readonly lines: readonly Readonly<Record<string, unknown>>[]
+  readonly metrics: ReturnType<typeof createMetrics>
+}
+
+export function createLines(): { log: Logger; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>)
+  return { log: pino({ level: 'debug' }, { write }), lines }
+}
+
+/** Serves `routes` on the shared listener. A token is the user's name; the token `bad` is rejected. */
+export async function serveRoutes(routes: readonly AnyRoute[], changes: Partial<AppDeps> = {}): Promise<ToyApp> {
+  const metrics = createMetrics()
+  const { log, lines } = createLines()
+  const verifyJwt = async (token: string) => {
+    if (token === 'bad') throw new AuthenticationError('invalid')
+    return { user: `local:${token}`, groups: [] }
+  }
+  const app = createApp({
+    listener: 'shared',
+    routes,
+    verifyJwt,
+    verifyApiToken: () => {
+      throw new AuthenticationError('invalid')
+    },
+    limiters: createRequestLimiters(DEFAULT_LIMITS),
+    metrics,
+    log,
+    ...changes,
+  })
+  const served = await serveApp(app)
+  const dispose = async () => {
+    await served[Symbol.asyncDispose]()
+    metrics.close()
+  }
+  return { ...served, lines, metrics, [Symbol.asyncDispose]: dispose }
+}
+
+const Toy = z.object({ name: z.string(), size: z.int().optional(), tags: z.array(z.object({ key: z.string() })).optional() })
+/** Listeners of a route on the shared listener. */
+export const on = ['shared'] as const
+export const ok = { 200: z.object({}) }
+
+/** Responds with its input. */
+const echo = async ({ params, query, body, idempotencyKey, ifMatch, namespaceHeader }: RouteRequest): Promise<Reply> => ({
+  status: 200,
+  data: { params, query, body, idempotencyKey, ifMatch, namespaceHeader },
+  etag: '42',
+})
+
+/** Routes of each kind, which respond with their input. */
+export const toys: readonly AnyRoute[] = [
+  route({
+    ...{ method: 'get', path: '/v1/toys', on, id: 'listToys', summary: '', replies: ok, handle: echo },
+    query: z.object({ color: z.string().optional() }),
+  }),
+  route({
+    ...{ method: 'post', path: '/v1/toys', on, id: 'createToy', summary: '', replies: ok, handle: echo },
+    body: Toy,
+    idempotent: true,
+  }),
+  route({
+    ...{ method: 'patch', path: '/v1/toys/{id}', on, id: 'patchToy', summary: '', replies: ok, handle: echo },
+    params: z.object({ id: z.string() }),
+    body: Toy.partial(),
+  }),
+  route({
+    ...{ method: 'post', path: '/v1/toys/{id}/wash', on, id: 'washToy', summary: '', replies: ok, handle: echo },
+    params: z.object({ id: z.string() }),
+  }),
+  route({ method: 'get', path: '/v1/elsewhere', on: ['dedicated'], id: 'elsewhere', summary: '', replies: ok, handle: echo }),
+]

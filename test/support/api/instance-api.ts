@@ -6,7 +6,7 @@ import { pino } from 'pino'
 import { createApp, createRequestLimiters } from '../../../apiserver/http/app.ts'
 import { INSTANCE_LIMITS, type InstanceLimits } from '../../../apiserver/instances/instance-deps.ts'
 import { DEFAULT_LIMITS } from '../../../apiserver/http/rate-limit.ts'
-import { createMetrics } from '../../../apiserver/metrics.ts'
+import { createMetrics } from '../../../apiserver/http/access-log.ts'
 import { servedMotors } from '../../../apiserver/catalog/regions.ts'
 import type { Listener } from '../../../apiserver/http/route.ts'
 import { catalogRoutes } from '../../../apiserver/catalog/catalog-routes.ts'
@@ -23,8 +23,9 @@ import type { Access } from '../../../store/access.ts'
 import { createCache } from '../../../store/cache.ts'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 import type { Key, Store } from '../../../store/port.ts'
-import { region } from '../../builders/region.ts'
+import { region, REGION_ID } from '../../builders/resources.ts'
 import { type InstancePlayer, playOperator } from './instance-player.ts'
+import type { InstanceView } from '../../../apiserver/instances/instance-view.ts'
 
 /** Users of the tests, each with one role in one namespace of the organization `acme`. */
 const MEMBERS: Readonly<Record<string, { readonly namespace: string; readonly role: Role }>> = {
@@ -169,4 +170,21 @@ async function seed(store: InstanceApi['store']): Promise<void> {
     ],
   })
   await store.create(Region, { metadata: { name: metadata.name }, spec })
+}
+
+/** Body that the API of the tests accepts. */
+export const instanceBody = { identifier: 'pr-42', region: REGION_ID, motor: 'postgresql-15.4.0' } as const
+
+export const keyed = (key: string) => ({ headers: { 'Idempotency-Key': key } })
+
+export const instanceOf = ({ body }: Answer) => (body.data as { instance: InstanceView }).instance
+
+/** Returns all instances in the store. */
+export const stored = async ({ store }: InstanceApi) => (await store.list(SharedInstance)).items
+
+/** Creates an instance by POST and expects success. @throws Error with the message of the error response */
+export async function expectCreated(api: InstanceApi, body: object = {}): Promise<InstanceView> {
+  const answer = await api.call('POST /v1/instances', { body: { ...instanceBody, ...body } })
+  if (answer.status !== 201) throw new Error(answer.body.msg)
+  return instanceOf(answer)
 }

@@ -2,8 +2,7 @@ import { Secret } from '../../../crds/core.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Cache } from '../../../store/cache.ts'
 import { ready, withCondition } from '../../../store/conditions.ts'
-import { isStoreError } from '../../../store/errors.ts'
-import type { Key, Store } from '../../../store/port.ts'
+import { isStoreError, type Key, type Store } from '../../../store/port.ts'
 
 /** Simulated operator: writes the status that the operator would write, without a database. */
 export interface InstancePlayer {

@@ -2,10 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
+import { expect } from 'vitest'
 import { createApiTokenVerifier, apiTokenIndexes } from '../../../apiserver/auth/api-token.ts'
-import { AuthenticationError } from '../../../apiserver/auth/authentication-error.ts'
+import { AuthenticationError } from '../../../apiserver/auth/authenticate.ts'
 import type { Principal } from '../../../apiserver/http/route.ts'
-import { tenancyRoutes } from '../../../apiserver/tenancy/routes/tenancy.ts'
+import { tenancyRoutes } from '../../../apiserver/tenancy/tenancy.ts'
 import { createScopes } from '../../../apiserver/auth/scope.ts'
 import { ApiToken } from '../../../crds/api-token.ts'
 import { ClusterRoleBinding, Namespace, RoleBinding } from '../../../crds/core.ts'
@@ -14,18 +15,28 @@ import { PLATFORM_ADMIN_GROUP, PLATFORM_ADMIN_ROLE, ROLES } from '../../../crds/
 import { Organization } from '../../../crds/organization.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
-import { createCatalogReconciler } from '../../../operator/catalog/reconciler.ts'
+import { createCatalogReconciler } from '../../../operator/catalog/controllers.ts'
 import { apiTokenDecision, organizationDecision } from '../../../operator/catalog/decisions.ts'
 import { createNamespaceReconciler } from '../../../operator/namespace/reconciler.ts'
 import { namespaceWatches } from '../../../operator/namespace/watches.ts'
 import { createReporter } from '../../../operator/reporter.ts'
 import { createController } from '../../../operator/runtime/controller.ts'
 import { objectsOf } from '../../../operator/runtime/source.ts'
-import { type Cache, type CacheDeps, createCache } from '../../../store/cache.ts'
+import { type Cache, type CacheDeps, createCache, createCacheSet } from '../../../store/cache.ts'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/port.ts'
-import { bindingIndexes, createRoleAccess } from '../../../store/role-access.ts'
-import { serveRoutes } from './toy-app.ts'
+import { bindingIndexes, createRoleAccess } from '../../../store/access.ts'
+import { serveRoutes } from './http-app.ts'
+import {
+  createTunnelDeps,
+  type TunnelDeps,
+  TUNNELS_PER_NAMESPACE,
+  type TunnelWiring,
+} from '../../../apiserver/tunnels/tunnel-deps.ts'
+import { Region } from '../../../crds/region.ts'
+import { Tunnel } from '../../../crds/tunnel.ts'
+import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
+import { TunnelPassword } from '../../../crds/tunnel-password.ts'
 
 /** Users by token. An unlisted token stands for a user of that name without groups. */
 const USERS: Readonly<Record<string, Principal>> = { root: { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] } }
@@ -122,4 +133,25 @@ async function reconcile(store: Store, caches: Reconciled, signal: AbortSignal):
     }),
   })
   await Promise.all([namespaces, organizations, apiTokens].map((controller) => controller.run(signal)))
+}
+
+type Given = Pick<TunnelWiring, 'store' | 'scopes' | 'journal' | 'audit'>
+
+/**
+ * Opens the dependencies of the routes of tunnels. The caches are synced with the store, and follow it until the stack is
+ * disposed.
+ */
+export async function openTunnelDeps(opened: AsyncDisposableStack, given: Given): Promise<TunnelDeps> {
+  const set = createCacheSet({ store: given.store, onError: (error) => expect.fail(String(error)) })
+  const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
+  const [tunnels, tunnelPasswords] = [set.cached(Tunnel), set.cached(TunnelPassword)]
+  const stop = new AbortController()
+  const running = set.run(stop.signal)
+  opened.defer(async () => {
+    stop.abort()
+    await running
+  })
+  await set.synced()
+  const settings = { tokenSecret: new Uint8Array(32), tunnelsPerNamespace: TUNNELS_PER_NAMESPACE, now: () => new Date() }
+  return createTunnelDeps({ ...given, ...settings, regions, endpoints, tunnels, tunnelPasswords })
 }

@@ -16,7 +16,7 @@ import type { EngineCertificate } from '../../../operator/server/process/program
 import { type ClusterJournal, createClusterJournal } from '../../../operator/journal/cluster-journal.ts'
 import type { OwnServer } from '../../../operator/journal/own-server.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../postgresql/postgres.ts'
-import { settableCache } from '../store/settable-cache.ts'
+import { settableCache } from '../store/caches.ts'
 
 /** Uid of the tunnel of most records. */
 export const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { type RunningCluster, startCluster } from '../../cluster/setup/cluster.ts'
-import type { Kubernetes } from '../../cluster/setup/kubectl.ts'
+import type { Kubernetes } from '../../cluster/setup/commands.ts'
 import { REGION } from '../../cluster/setup/release.ts'
 import type { Installation, StartedInstallation } from './installation.ts'
 

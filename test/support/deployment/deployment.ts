@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { expectValidBody } from '../api/answer-rules.ts'
+import { expectValidBody, createOpenApiExpectation, type OpenApiExpectation } from '../api/answer-rules.ts'
 import type { Body, Call, CallOptions, Listener } from '../api/answers.ts'
 import { createHttpsClient, type Incoming } from '../api/https-client.ts'
 import type { Installation } from './installation.ts'
-import { createOpenApiExpectation, type OpenApiExpectation } from '../api/openapi-check.ts'
-import { createTenant, type Tenant } from '../api/tenant.ts'
-import { createTokens, type Tokens } from '../api/tokens.ts'
+import { createTenant, type Tenant, createTokens, type Tokens } from '../api/tenant.ts'
 
 /** Mooring under test, in either deployment mode. */
 export interface Deployment extends AsyncDisposable {

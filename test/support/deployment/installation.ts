@@ -23,7 +23,7 @@ export interface Installation {
   readonly logFiles: readonly string[]
 }
 
-/** Function that starts an installation: `startEmbeddedInstallation` of embedded.ts or `startClusterInstallation` of cluster.ts. */
+/** Function that starts an installation: `startEmbeddedInstallation` of mooring.ts or `startClusterInstallation` of cluster.ts. */
 export type StartInstallation = () => Promise<StartedInstallation>
 
 export interface StartedInstallation extends AsyncDisposable {

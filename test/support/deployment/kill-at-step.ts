@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { Trap } from './step-trap.ts'
 
 /**
- * Preloaded by `node --import`: when the step in the trap file is announced (store/steps.ts), it kills (SIGKILL) the process that
+ * Preloaded by `node --import`: when the step in the trap file is announced (operator/reporter.ts), it kills (SIGKILL) the process that
  * the file names, by default this one, once. Nothing runs between the step and the kill.
  */
 const file = z.string().parse(process.env.STEP_TRAP_FILE)

@@ -4,15 +4,17 @@ import { createWriteStream } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { shareBlanks } from '../operator/shared-blanks.ts'
+import { tmpdir } from 'node:os'
+import { shareBlanks, scratch } from '../postgresql/disks.ts'
 import type { Answer, Body } from '../api/answers.ts'
 import { createHttpsClient } from '../api/https-client.ts'
-import { scratch } from '../postgresql/scratch.ts'
+import type { Installation, StartedInstallation } from './installation.ts'
 
 const MAIN = fileURLToPath(new URL('../../../embedded/main.ts', import.meta.url))
 const START_MS = 60_000
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
 
+/** Content of the ready file. */
 export interface Ready {
   readonly sharedUrl: string
   readonly dedicatedUrl: string
@@ -44,6 +46,7 @@ export interface Mooring extends AsyncDisposable {
   output(): string
 }
 
+/** Settings of {@link startMooring}. */
 export interface MooringOptions {
   readonly dataDir?: string
   readonly args?: readonly string[]
@@ -131,3 +134,53 @@ async function untilReady(file: string, child: ChildProcess, output: () => strin
   }
   throw new Error(`Mooring did not become ready: ${output()}`)
 }
+
+/** Starts one embedded Mooring for the whole suite. */
+export async function startEmbeddedInstallation(): Promise<StartedInstallation> {
+  const outside = await mkdtemp(join(tmpdir(), 'mooring-suite-'))
+  const logFile = join(outside, 'log')
+  const mooring = await startMooring({ logFile, args: ['--failed-auth-per-minute', '1000000', '--log-level', 'debug'] })
+  const { ready, dataDir } = mooring
+  return {
+    installation: {
+      kind: 'embedded',
+      sharedUrl: ready.sharedUrl,
+      dedicatedUrl: ready.dedicatedUrl,
+      ca: await readFile(ready.ca, 'utf8'),
+      region: { id: ready.region, name: 'local' },
+      motor: 'postgresql-15.4.0',
+      issuer: JSON.parse(await readFile(join(dataDir, 'issuer.json'), 'utf8')) as Installation['issuer'],
+      metricsUrls: [ready.metricsUrl],
+      logFiles: [logFile],
+    },
+    async [Symbol.asyncDispose]() {
+      await mooring[Symbol.asyncDispose]()
+      await rm(outside, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Exit code and output of an ended Mooring. */
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Embedded Mooring whose start may fail. */
+export interface MooringRun {
+  readonly process: ChildProcess
+  readonly ended: Promise<Ended>
+}
+
+/** Runs an embedded Mooring with exactly these arguments. */
+export function runMooring(args: readonly string[]): MooringRun {
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => (output[name] += chunk.toString()))
+  const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, ...output })))
+  return { process: child, ended }
+}
+
+/** Returns the arguments that set each of these ports to `auto`. */
+export const freePorts = (...names: readonly string[]): readonly string[] => names.flatMap((name) => [`--${name}-port`, 'auto'])

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node'
-import { startEmbeddedInstallation } from './embedded.ts'
+import { startEmbeddedInstallation } from './mooring.ts'
 import type { StartInstallation } from './installation.ts'
 
 /** Module that starts a cluster deployment, loaded only when it is needed. */

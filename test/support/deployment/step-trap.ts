@@ -7,7 +7,7 @@ import { z } from 'zod'
 const PRELOAD = fileURLToPath(new URL('kill-at-step.ts', import.meta.url))
 
 export const Trap = z.object({
-  /** Name of a step, from store/steps.ts: `claim.secret`. */
+  /** Name of a step, from operator/reporter.ts: `claim.secret`. */
   step: z.string(),
   /** Id of the process to kill; default: the process itself. */
   pid: z.int().min(2).optional(),

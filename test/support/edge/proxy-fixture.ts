@@ -1,3 +1,9 @@
+import { type SecureContext, createSecureContext } from 'node:tls'
+import type { Socket } from 'node:net'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { addressList } from '../../../crds/formats/address-list.ts'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
@@ -8,14 +14,16 @@ import type { RenewedCertificate } from '../../../edge/proxy/listener.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
 import type { RequestRecord } from '../../../journal/port.ts'
 import { createTcpSessions } from './tcp-sessions.ts'
-import type { SecureContext } from 'node:tls'
+import { freshHostname } from './ssh-edge.ts'
+import { http2Client, type Http2Client } from './http2.ts'
+import { rawBackend } from './raw-http.ts'
 
 export const DOMAIN = 't.test'
 
 type Config = Partial<TunnelConfig>
 
 /** Returns the route of a tunnel, without the resources behind it. */
-export function routeTo(hostname: string, config: Config = {}): Route {
+function routeTo(hostname: string, config: Config = {}): Route {
   const whole = TunnelConfig.parse(config)
   return {
     id: `uid-${hostname}`,
@@ -95,5 +103,43 @@ export async function startProxy(options: Options = {}) {
       tell(hostname)
     },
     [Symbol.asyncDispose]: () => proxy.close(),
+  }
+}
+
+/** Starts a tunnel to a backend with the test's responses, and an HTTP/2 visitor that connects at its first request. */
+export async function tunnelBefore(
+  edge: Awaited<ReturnType<typeof startProxy>>,
+  answer: (received: string, socket: Socket) => void,
+  config: Partial<TunnelConfig> = {},
+) {
+  const cleanup = new AsyncDisposableStack()
+  const backend = cleanup.use(await rawBackend(answer))
+  const { hostname, host } = edge.serve(freshHostname(), backend.port, config)
+  let visitor: Http2Client | undefined
+  return {
+    hostname,
+    host,
+    received: backend.received,
+    get visitor() {
+      return (visitor ??= cleanup.use(http2Client(edge.httpsPort, host)))
+    },
+    [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
+  }
+}
+
+/** Returns a TLS context with a self-signed certificate for all names below the domain. */
+export const selfSigned = (domain: string): SecureContext => createSecureContext(selfSignedPem(domain))
+
+/** Returns the same certificate as PEM. A client that trusts it as a CA accepts it. */
+export function selfSignedPem(domain: string): { readonly key: string; readonly cert: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'self-signed-'))
+  try {
+    const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
+    const of = ['-subj', `/CN=${domain}`, '-addext', `subjectAltName=DNS:*.${domain},DNS:${domain}`]
+    const made = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-keyout', key, '-out', cert]
+    execFileSync('openssl', ['req', '-x509', ...made, ...of], { stdio: 'ignore' })
+    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+  } finally {
+    rmSync(folder, { recursive: true })
   }
 }

@@ -36,6 +36,17 @@ export async function rawBackend(answer: (received: string, socket: Socket) => v
   }
 }
 
+/** Response of {@link carelessBackend}. */
+export const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+/** Starts a backend with a careless parser: it responds once to each request line. */
+export const carelessBackend = (): Promise<RawBackend> =>
+  rawBackend((received, socket) => {
+    const asked = received.split(' HTTP/1.1\r\n').length - 1
+    const answers = (socket.bytesWritten + socket.writableLength) / OK.length
+    for (let count = answers; count < asked; count++) socket.write(OK)
+  })
+
 /** Connection of a visitor that sends raw bytes. */
 export interface RawVisitor {
   readonly socket: Socket

@@ -1,8 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { randomUUIDv7 } from 'node:crypto'
 import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
-import type { Origin, Session, Sessions } from '../../../edge/session.ts'
-import { createSessions } from '../../../edge/sessions.ts'
+import { type Origin, type Session, type Sessions, createSessions } from '../../../edge/sessions.ts'
 
 /** Sessions whose channels are TCP connections to a backend on this machine: sessions of an edge without SSH. */
 export interface TcpSessions extends Sessions {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import type { RoutedPassword } from '../../../edge/route.ts'
 import type { SshLimits } from '../../../edge/ssh/limits.ts'
-import { scratch } from '../postgresql/scratch.ts'
+import { scratch } from '../postgresql/disks.ts'
 import type { MetricValues, Order, Ready, Records, Usage, WholeEdgeOptions } from './whole-edge-process.ts'
 
 const PROGRAM = new URL('whole-edge-process.ts', import.meta.url)

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import { existsSync, statSync } from 'node:fs'
-import { serveThread } from '../../../journal/thread/serve-thread.ts'
+import { serveThread } from '../../../journal/serve-thread.ts'
 
 /**
  * Thread for a test. `die` ends it, `fail` and `read` fail, and other messages are echoed. It fails to start while the file

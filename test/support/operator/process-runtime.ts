@@ -1,8 +1,7 @@
-import 'reflect-metadata'
 import { KeyObject, randomUUID, type webcrypto } from 'node:crypto'
-import { mkdtemp, rm, statfs } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import 'reflect-metadata'
 import {
   BasicConstraintsExtension,
   type JsonGeneralName,
@@ -15,12 +14,11 @@ import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Motor } from '../../../crds/motor.ts'
 import type { ServerRuntime, ServerState } from '../../../operator/server/runtime.ts'
 import { chooseConfinement, type ConfinementDeps } from '../../../operator/server/process/confinement/confinement.ts'
-import type { ServerPaths } from '../../../operator/server/process/files/paths.ts'
+import { type ServerPaths, readRecord, type Record as ServerRecord } from '../../../operator/server/process/files/paths.ts'
 import type { ProcessId } from '../../../operator/server/process/spawn/proc.ts'
 import { createProcessRuntime, type ProcessRuntimeDeps } from '../../../operator/server/process/process-runtime.ts'
 import type { EngineCertificate } from '../../../operator/server/process/programs/program.ts'
-import { readRecord, type Record as ServerRecord } from '../../../operator/server/process/files/record.ts'
-import { shareBlanks } from './shared-blanks.ts'
+import { scratch as scratchRoot, shareBlanks } from '../postgresql/disks.ts'
 
 /** For tests: real servers in a scratch directory. */
 export const credentials = { user: 'mooring', password: "it's_a_secret_\\_of_24_characters" }
@@ -59,7 +57,7 @@ export interface Scratch extends AsyncDisposable {
  * Creates a directory. On disposal it stops all servers in it and removes it. The first server in it is created from scratch.
  */
 export async function bareScratch(): Promise<Scratch> {
-  const directory = await mkdtemp(join(await root(), 'mooring-process-'))
+  const directory = await mkdtemp(join(await scratchRoot(), 'mooring-process-'))
   return {
     directory,
     [Symbol.asyncDispose]: async () => {
@@ -75,17 +73,6 @@ export async function scratch(): Promise<Scratch> {
   const at = await bareScratch()
   await shareBlanks(at.directory)
   return at
-}
-
-const MEMORY_BYTES = 4 * 1024 ** 3
-
-/**
- * Returns the parent of test directories, in memory where there is space: a data directory has a thousand files, which some disks
- * take a second to remove.
- */
-async function root(): Promise<string> {
-  const memory = await statfs('/dev/shm').catch(() => undefined)
-  return memory && memory.bavail * memory.bsize > MEMORY_BYTES ? '/dev/shm' : tmpdir()
 }
 
 /** Settings that a test overrides. */

@@ -3,9 +3,9 @@ import { beforeAll, inject } from 'vitest'
 import type { Motor } from '../../../crds/motor.ts'
 import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
-import { type Series, startPostgres } from './postgres.ts'
-import type { ThrowAwayPostgres } from './throw-away-postgres.ts'
+import { type Series, startPostgres, type ThrowAwayPostgres } from './postgres.ts'
 
+/** Limits of a tenant. */
 export const LIMITS = { connections: 12 }
 
 /**
@@ -23,6 +23,7 @@ export interface EngineBench {
   settle(size: number): Promise<void>
 }
 
+/** Starts a server of this series before the tests of a `describe`, and stops it after them. */
 export function postgresqlBench(series: Series): EngineBench {
   let running: { server: ThrowAwayPostgres; admin: EngineAdmin } | undefined
 
@@ -72,4 +73,42 @@ async function startContainer(image: string, motor: Motor): Promise<ThrowAwayPos
 /** Waits until another process has made a condition true. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** SQLSTATE of insufficient_privilege. */
+export const DENIED = '42501'
+
+/** Two tenants of one server whose administrator is `mooring`: `mallory` attacks, `victim` has a table that all may read. */
+export interface Neighbours {
+  readonly bench: EngineBench
+  readonly mallory: Tenant
+  readonly victim: Tenant
+  asMallory(): Promise<pg.Client>
+  asVictim(): Promise<pg.Client>
+}
+
+/** Creates the tenants for one `describe`. Use the members within tests only. */
+export function neighbours(series: Series): Neighbours {
+  const bench = postgresqlBench(series)
+  const mallory = { name: 'mallory', password: 'password-of-mallory' }
+  const victim = { name: 'victim', password: 'password-of-victim' }
+  beforeAll(async () => {
+    await bench.tenant('mallory')
+    await bench.tenant('victim')
+    const client = await bench.as(victim)
+    await client.query(
+      'CREATE TABLE secret AS SELECT 1 AS n; GRANT SELECT ON secret TO PUBLIC; GRANT USAGE ON SCHEMA public TO PUBLIC',
+    )
+  })
+  return { bench, mallory, victim, asMallory: () => bench.as(mallory), asVictim: () => bench.as(victim) }
+}
+
+/** Returns the error of `work`, undefined when it succeeds. */
+export async function rejection(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work
+  } catch (error) {
+    return error
+  }
+  return undefined
 }

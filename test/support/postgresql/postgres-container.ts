@@ -3,8 +3,8 @@ import type { Motor } from '../../../crds/motor.ts'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
 import { at } from '../../../operator/server/kubernetes/engine-pod.ts'
 import { postgresqlPod } from '../../../operator/server/kubernetes/postgresql.ts'
-import { POD_SETTINGS } from '../../../operator/server/kubernetes/settings.ts'
-import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
+import { POD_SETTINGS } from '../../../operator/server/kubernetes/desired-server.ts'
+import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './postgres.ts'
 
 const CAPACITY = 50
 

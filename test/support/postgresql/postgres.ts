@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
+import pg from 'pg'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../operator/engines/postgresql/settings.ts'
 import { binariesFor } from '../../../operator/server/process/programs/binaries.ts'
 import { type EngineUser, engineUser } from '../../../operator/server/process/spawn/engine-user.ts'
@@ -12,15 +13,32 @@ import { installEngine } from '../../../operator/server/process/programs/install
 import { blankPaths, makeDirectories, serverPaths } from '../../../operator/server/process/files/paths.ts'
 import { PROGRAMS } from '../../../operator/server/process/programs/programs.ts'
 import type { EngineCertificate } from '../../../operator/server/process/programs/program.ts'
-import { shareBlanks } from '../operator/shared-blanks.ts'
-import { scratch } from './scratch.ts'
-import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './throw-away-postgres.ts'
+import { freePort } from '../free-port.ts'
+import { scratch, shareBlanks } from './disks.ts'
+import type { AdminTarget } from '../../../operator/engines/engine.ts'
+import { dialling, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
 
-export type { ThrowAwayPostgres } from './throw-away-postgres.ts'
+/** Login of the administrator of every such server. */
+export const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
 
+/** PostgreSQL server for one test file, configured like Mooring's shared servers. */
+export interface ThrowAwayPostgres extends AsyncDisposable {
+  readonly target: AdminTarget
+  /** Version that the program reports: `15.4`. */
+  readonly version: string
+  /** Connects a client that ends with the server. Default: the admin in the maintenance database. */
+  readonly client: (login?: { user?: string; password?: string; database?: string }) => Promise<pg.Client>
+  /** Kills the server as in a crash, and starts it again on the same port. */
+  crash(): Promise<void>
+  /** Returns the log of the server. */
+  log(): string
+}
+
+/** Series of PostgreSQL that Mooring offers. */
 export const SERIES = ['14', '15'] as const
 export type Series = (typeof SERIES)[number]
 
+/** Settings of a server that a test overrides. */
 export interface PostgresOptions {
   /** Databases to which any role may connect. */
   readonly own?: readonly string[]
@@ -133,12 +151,66 @@ async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   await exit
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+/** Clients of one server, disposed together. */
+export interface Clients {
+  readonly open: ThrowAwayPostgres['client']
+  end(): Promise<void>
+}
+
+/** Creates clients of a server, none of which is connected yet. */
+export function clientsOf(target: AdminTarget): Clients {
+  const clients: pg.Client[] = []
+  return {
+    async open(login = {}) {
+      const { user, password } = target
+      const client = new pg.Client({ ...dialling(target, TIMEOUTS), user, password, database: 'postgres', ...login })
+      client.on('error', () => undefined)
+      await client.connect()
+      clients.push(client)
+      return client
+    },
+    async end() {
+      await Promise.all(clients.map((client) => client.end()))
+    },
+  }
+}
+
+const START_MS = 30_000
+
+/** Server that does not accept logins yet. */
+export interface Starting {
+  readonly target: AdminTarget
+  /** Whether the server still runs, so that waiting makes sense. */
+  readonly isAlive: () => boolean
+  readonly log: () => string
+}
+
+/** Waits until the admin can log in. @throws Error with the server's log when that fails */
+export async function untilReachable({ target, isAlive, log }: Starting): Promise<void> {
+  const deadline = Date.now() + START_MS
+  while (Date.now() < deadline) {
+    if (!isAlive()) throw new Error(`PostgreSQL ended at once: ${log()}`)
+    if (await accepts(target)) return
+    await delay(20)
+  }
+  throw new Error(`PostgreSQL does not accept logins: ${log()}`)
+}
+
+async function accepts(target: AdminTarget): Promise<boolean> {
+  const clients = clientsOf(target)
+  try {
+    await clients.open()
+    return true
+  } catch {
+    return false
+  } finally {
+    await clients.end()
+  }
+}
+
+/** Extracts the version: `postgres (PostgreSQL) 15.4 (Debian …)` → `15.4`. */
+export function versionIn(output: string): string {
+  const version = /\d+\.\d+/.exec(output)?.[0]
+  if (version === undefined) throw new Error(`no version: ${output}`)
+  return version
 }

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import pg from 'pg'
 import type { Instance } from '../api/answers.ts'
 
@@ -25,4 +27,14 @@ export async function query(instance: Instance, sql: string): Promise<readonly R
   } finally {
     await client.end()
   }
+}
+
+/** Returns the uri of an instance for a stock client, after saving the CA of the response in `directory`, as a caller must. */
+export async function usableUri({ uri, tls, id }: Instance, directory: string): Promise<string> {
+  if (!tls.required) return uri
+  const url = new URL(uri)
+  const file = join(directory, `${id}.crt`)
+  await writeFile(file, tls.ca ?? '')
+  url.searchParams.set('sslrootcert', file)
+  return url.href
 }

@@ -4,7 +4,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { databaseServer, reach, runtimeIn } from '../operator/process-runtime.ts'
-import type { ConfinementKind } from '../../../operator/server/process/confinement/confinement.ts'
+import type { ConfinementKind } from '../../../operator/server/process/confinement/launchers.ts'
 
 const [directory = '', kind = '', ...uids] = process.argv.slice(2)
 const warnings: string[] = []

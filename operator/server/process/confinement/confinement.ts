@@ -2,16 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type EngineUser, engineUser } from '../spawn/engine-user.ts'
-import { runToEnd } from '../programs/run-to-end.ts'
-import { openDirectory } from '../spawn/spawn-engine.ts'
-import { landlockLauncher } from './landlock.ts'
-import type { Launcher } from './launcher.ts'
-import { namespaceLauncher } from './namespaces.ts'
+import { runToEnd, openDirectory } from '../spawn/spawn-engine.ts'
+import { CONFINEMENTS, type ConfinementKind, landlockLauncher, type Launcher, namespaceLauncher } from './launchers.ts'
 import { userOf } from './users.ts'
-
-/** Ways to isolate a compromised server from all files but its own, strongest first (docs/isolation.md). */
-export const CONFINEMENTS = ['users', 'namespaces', 'landlock', 'none'] as const
-export type ConfinementKind = (typeof CONFINEMENTS)[number]
 
 /** Isolation of the processes of database servers from each other and from Mooring. */
 export interface Confinement {

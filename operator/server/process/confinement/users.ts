@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { lchown, lstat, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MooringError } from '../../../../shared/errors.ts'
+import { MooringError, hasCode } from '../../../../shared/errors.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
-import { hasCode } from '../error-code.ts'
 import { serverPaths } from '../files/paths.ts'
 
 /** User ids that no distribution assigns (systemd, "Users, Groups, UIDs and GIDs on systemd Systems": above those of containers). */

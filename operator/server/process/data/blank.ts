@@ -1,18 +1,15 @@
 import { lstat, mkdir, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Logger } from 'pino'
-import { MooringError } from '../../../../shared/errors.ts'
+import { MooringError, hasCode } from '../../../../shared/errors.ts'
 import type { AdminCredentials } from '../../runtime.ts'
 import type { Binaries } from '../programs/binaries.ts'
-import { syncDirectory, writeDurably } from '../files/durable-file.ts'
+import { syncDirectory, writeDurably, namelessFile } from '../files/durable-files.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
-import { hasCode } from '../error-code.ts'
-import { namelessFile } from '../files/nameless-file.ts'
 import { makeEmpty, type ServerPaths } from '../files/paths.ts'
 import { at, type Cloneable, type Command } from '../programs/program.ts'
-import { runToEnd } from '../programs/run-to-end.ts'
-import { openDirectory, type Program } from '../spawn/spawn-engine.ts'
-import { tryLock } from '../spawn/start-lock.ts'
+import { runToEnd, openDirectory, type Program } from '../spawn/spawn-engine.ts'
+import { tryLock } from '../spawn/serving.ts'
 
 /*
  * A blank is the newly created data directory of one version of an engine. Copying it takes a tenth of the time of creating one. No engine

@@ -6,14 +6,12 @@ import type { AdminCredentials } from '../../runtime.ts'
 import type { Binaries } from '../programs/binaries.ts'
 import { copyBlank, keepBlank } from './blank.ts'
 import { giveTo } from '../confinement/users.ts'
-import { syncDirectory } from '../files/durable-file.ts'
+import { syncDirectory, namelessFile } from '../files/durable-files.ts'
 import { lastOutput } from '../spawn/engine-log.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
-import { namelessFile } from '../files/nameless-file.ts'
 import { makeEmpty, type ServerPaths } from '../files/paths.ts'
 import type { Cloneable, Command, EngineProgram } from '../programs/program.ts'
-import { runToEnd } from '../programs/run-to-end.ts'
-import { openDirectory } from '../spawn/spawn-engine.ts'
+import { runToEnd, openDirectory } from '../spawn/spawn-engine.ts'
 
 export interface InitialiseDeps {
   readonly paths: ServerPaths

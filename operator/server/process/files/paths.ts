@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto'
-import { chmod, chown, mkdir, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, rm, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { z } from 'zod'
 import type { Binaries } from '../programs/binaries.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import type { EngineProgram } from '../programs/program.ts'
+import { CONFINEMENTS } from '../confinement/launchers.ts'
+import { writeDurably } from './durable-files.ts'
+import { hasCode } from '../../../../shared/errors.ts'
 
 /** Files of one server. Only Mooring can write to them, except `data` and `log`. */
 export interface ServerPaths {
@@ -24,6 +28,7 @@ export interface ServerPaths {
   readonly view: string
 }
 
+/** Files of the server with this uid, in the directory of all servers. */
 export function serverPaths(directory: string, uid: string): ServerPaths {
   const root = join(directory, uid)
   return {
@@ -65,7 +70,7 @@ export async function makeDirectories(paths: ServerPaths, user: EngineUser): Pro
 }
 
 /** Creates a directory that belongs to the engine's user. */
-export async function makeOwned(path: string, user: EngineUser): Promise<void> {
+async function makeOwned(path: string, user: EngineUser): Promise<void> {
   await mkdir(path, { recursive: true })
   await chmod(path, 0o700)
   await chown(path, user.uid, user.gid)
@@ -76,4 +81,44 @@ export async function makeEmpty(path: string, user: EngineUser): Promise<void> {
   // Retried: a program of a killed process may keep writing for a moment.
   await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
   await makeOwned(path, user)
+}
+
+const Record = z.object({
+  package: z.string(),
+  version: z.string(),
+  listen: z.string(),
+  port: z.int().min(1).max(65_535),
+  /** Confinement and user id of the server; absent in records of older versions. */
+  confinement: z.enum(CONFINEMENTS).optional(),
+  uid: z.int().min(1).optional(),
+  /** Process started last; absent during a start. */
+  process: z.object({ pid: z.int().min(2), startTime: z.string().regex(/^\d+$/) }).optional(),
+})
+
+/** Content of `process.json`: how a server was started. With it the port stays, and the process is found after a crash. */
+export type Record = z.output<typeof Record>
+
+/** Reads a record; undefined when the file is missing or invalid. */
+export async function readRecord(paths: ServerPaths): Promise<Record | undefined> {
+  try {
+    return Record.safeParse(JSON.parse(await readFile(paths.record, 'utf8'))).data
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR') || error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** Replaces the record atomically. */
+export async function writeRecord(paths: ServerPaths, record: Record): Promise<void> {
+  await writeDurably(paths.record, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 })
+}
+
+/** Reads the records of all servers below `directory`, by uid. */
+export async function readRecords(directory: string): Promise<ReadonlyMap<string, Record>> {
+  const uids = await readdir(directory).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return []
+    throw error
+  })
+  const records = await Promise.all(uids.map(async (uid) => [uid, await readRecord(serverPaths(directory, uid))] as const))
+  return new Map(records.flatMap(([uid, record]) => (record ? [[uid, record]] : [])))
 }

@@ -1,5 +1,5 @@
 import { open, rename, rm, stat, statfs } from 'node:fs/promises'
-import { hasCode } from '../error-code.ts'
+import { hasCode } from '../../../../shared/errors.ts'
 import type { ServerPaths } from './paths.ts'
 
 const MIB = 1_048_576

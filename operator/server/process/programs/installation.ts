@@ -3,14 +3,12 @@ import type { Dirent } from 'node:fs'
 import { chmod, copyFile, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { z } from 'zod'
-import { MooringError } from '../../../../shared/errors.ts'
+import { MooringError, hasCode } from '../../../../shared/errors.ts'
 import { type Binaries, packageDirectory } from './binaries.ts'
-import { hasCode } from '../error-code.ts'
-import type { EngineUser } from '../spawn/engine-user.ts'
-import { isReachable } from '../files/reachable.ts'
+import { type EngineUser, isReachable } from '../spawn/engine-user.ts'
 
 /** Directory of copies, used when the engine's user cannot access node_modules (e.g. below a home directory of mode 0700). */
-export const COPIES = '/var/lib/mooring/engines'
+const COPIES = '/var/lib/mooring/engines'
 
 const Links = z.array(
   z.object({ source: z.string().regex(/^native\/lib\/[^/]+$/), target: z.string().regex(/^native\/lib\/[^/]+$/) }),

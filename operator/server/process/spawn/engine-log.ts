@@ -50,7 +50,7 @@ export async function lastOutput(paths: ServerPaths, isShowable: (line: string) 
 }
 
 /** Removes all but the newest files: engines limit the size of a file, not the number of files. */
-export async function pruneLogs(paths: ServerPaths): Promise<void> {
+async function pruneLogs(paths: ServerPaths): Promise<void> {
   for (const name of (await logFiles(paths)).slice(0, -KEPT_FILES)) await rm(join(paths.log, name), { force: true })
 }
 

@@ -1,4 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { dirname } from 'node:path'
 import { MooringError } from '../../../../shared/errors.ts'
 
 /** User and group that engines run as. */
@@ -29,4 +31,23 @@ export async function engineUser(): Promise<EngineUser> {
   const user = findLogin(await readFile('/etc/passwd', 'utf8'), DROP_TO)
   if (user && user.uid !== 0) return user
   throw new MooringError('no_engine_user', `engines do not run as root, and /etc/passwd has no user "${DROP_TO}" to run them as`)
+}
+
+type Owned = Pick<Stats, 'mode' | 'uid' | 'gid'>
+
+/** Whether the permission bits let `user` traverse a directory, or execute a file. Root gets no exception. */
+export function mayExecute(owned: Owned, user: EngineUser): boolean {
+  if (owned.uid === user.uid) return (owned.mode & 0o100) !== 0
+  if (owned.gid === user.gid) return (owned.mode & 0o010) !== 0
+  return (owned.mode & 0o001) !== 0
+}
+
+/** Whether `user` can execute the file at `path`, by the permission bits of the file and of every directory above it. */
+export async function isReachable(path: string, user: EngineUser): Promise<boolean> {
+  let at = await realpath(path)
+  while (mayExecute(await stat(at), user)) {
+    if (at === '/') return true
+    at = dirname(at)
+  }
+  return false
 }

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { hasCode } from '../error-code.ts'
+import { hasCode } from '../../../../shared/errors.ts'
 
 /** Unique identity of a process: pids are reused, pairs of pid and start time are not (proc(5)). */
 export interface ProcessId {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Launcher } from '../confinement/launcher.ts'
+import type { Launcher } from '../confinement/launchers.ts'
 import type { EngineUser } from './engine-user.ts'
 import type { Command } from '../programs/program.ts'
 
@@ -47,4 +47,30 @@ export async function spawnEngine({ installation, command, user, launcher, inher
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
   await once(child, 'spawn')
   return { child, exited }
+}
+
+/**
+ * Runs a program until it ends; its output goes to `output`. @returns whether it succeeded
+ * @throws the signal's reason when it aborts, with the program's whole process group killed
+ */
+export async function runToEnd(program: Program, signal: AbortSignal): Promise<boolean> {
+  signal.throwIfAborted()
+  const spawned = await spawnEngine(program)
+  const status = await exitStatus(spawned, signal)
+  signal.throwIfAborted()
+  return status === 0
+}
+
+async function exitStatus({ child, exited }: Spawned, signal: AbortSignal): Promise<number | null> {
+  // The child has not been waited for, so its pid cannot be reused yet.
+  const kill = (): void => {
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
+  }
+  signal.addEventListener('abort', kill, { once: true })
+  if (signal.aborted) kill()
+  try {
+    return await exited
+  } finally {
+    signal.removeEventListener('abort', kill)
+  }
 }

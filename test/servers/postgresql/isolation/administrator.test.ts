@@ -1,5 +1,5 @@
 import { expect, test, describe } from 'vitest'
-import { neighbours } from '../../../support/postgresql/neighbours.ts'
+import { neighbours } from '../../../support/postgresql/engine.ts'
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
 describe.each(SERIES)('PostgreSQL %s: a tenant', (series) => {

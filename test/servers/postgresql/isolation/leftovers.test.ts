@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { neighbours } from '../../../support/postgresql/neighbours.ts'
+import { neighbours } from '../../../support/postgresql/engine.ts'
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
 /** All kinds of objects that a tenant can create, with the catalog rows that each one leaves. */

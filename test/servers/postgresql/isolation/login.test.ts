@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, test, describe } from 'vitest'
-import { DENIED, neighbours, rejection } from '../../../support/postgresql/neighbours.ts'
+import { DENIED, neighbours, rejection } from '../../../support/postgresql/engine.ts'
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 import { dialling, TIMEOUTS } from '../../../../operator/engines/postgresql/connection.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DENIED, neighbours, rejection } from '../../../support/postgresql/neighbours.ts'
+import { DENIED, neighbours, rejection } from '../../../support/postgresql/engine.ts'
 import { SERIES } from '../../../support/postgresql/postgres.ts'
 
 const REFUSED: readonly (readonly [attempt: string, sql: string, sqlState: string])[] = [

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import type { Kind, ObjectMeta } from '../../crds/kind.ts'
+import { annotations } from '../../crds/names.ts'
+
+/** Names of resources in messages, by the plural of their kind. */
+const NOUNS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  sharedinstances: ['database', 'databases'],
+  tunnels: ['tunnel', 'tunnels'],
+  tunnelpasswords: ['tunnel password', 'tunnel passwords'],
+  apitokens: ['API token', 'API tokens'],
+  organizations: ['organization', 'organizations'],
+  tenantnamespaces: ['namespace', 'namespaces'],
+  rolebindings: ['member', 'members'],
+  secrets: ['credential', 'credentials'],
+}
+
+/** Returns the name of one resource, such as `database`; the kind's own name without an entry. */
+export const nounOf = ({ plural, singular }: Pick<Kind, 'plural' | 'singular'>): string => NOUNS[plural]?.[0] ?? singular
+/** Returns the name of several resources, such as `databases`, by the plural of a kind. */
+export const nounsOf = (plural: string): string => NOUNS[plural]?.[1] ?? plural
+/** Returns a count with its noun: `1 database`, `3 databases`. */
+export const counted = (count: number, kind: Pick<Kind, 'plural' | 'singular'>): string =>
+  `${count} ${count === 1 ? nounOf(kind) : nounsOf(kind.plural)}`
+
+/** Time in a body, of any zone; stored and shown in UTC. */
+export const Time = z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time, e.g. 2026-01-02T03:04:05Z' })
+
+/** Converts a Kubernetes time (whole seconds) to the form of the API: RFC 3339, UTC, milliseconds. */
+export function withMilliseconds(timestamp: string): string {
+  return new Date(timestamp).toISOString()
+}
+
+const FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** Returns the creation time annotation of a new object. */
+export function createdNow(now: Date): { readonly [annotations.createdAt]: string } {
+  return { [annotations.createdAt]: now.toISOString() }
+}
+
+/**
+ * Returns the creation time of an object: RFC 3339, UTC, milliseconds. The store has whole seconds; the annotation adds the milliseconds if it has
+ * the same second, and is ignored otherwise.
+ */
+export function createdAtOf({
+  creationTimestamp,
+  annotations: own,
+}: Pick<ObjectMeta, 'creationTimestamp' | 'annotations'>): string {
+  const stamp = own?.[annotations.createdAt] ?? ''
+  const second = withMilliseconds(creationTimestamp)
+  return FORM.test(stamp) && stamp.slice(0, 19) === second.slice(0, 19) ? stamp : second
+}

@@ -1,0 +1,147 @@
+import type { Socket } from 'node:net'
+import { pauseReads } from '../../reads.ts'
+import type { ProxyContext } from '../context.ts'
+import { type Answer, answerBytes } from '../errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { responseMessage } from '../head/forward-heads.ts'
+import type { RequestHead } from '../head/request-head.ts'
+import type { After, Reply } from '../head/response-head.ts'
+import type { Body } from '../upstream/body.ts'
+import { type Accepted, HalfClosed, Progress, type Visitor, Writes } from '../visitor.ts'
+
+/**
+ * Responses on a visitor's HTTP/1.x connection: the operations of an exchange. Requests are read by the class that extends it. Both
+ * are one object, because every request passes through both.
+ */
+export abstract class Http1Responses implements Visitor {
+  wire = true
+  protected readonly context: ProxyContext
+  protected readonly accepted: Accepted
+  protected readonly socket: Socket
+  protected readonly progress: Progress
+  protected readonly half: HalfClosed
+  protected readonly writes: Writes
+  protected phase: 'idle' | 'head' | 'busy' | 'raw' | 'linger' = 'idle'
+  /** Request that is being served, and its body. */
+  protected request: RequestHead | undefined
+  protected incoming: Body | undefined
+  protected exchange: Exchange | undefined
+  /** Bytes after the request that is being served. */
+  protected waiting: Buffer | undefined
+  /** Whether the connection closes after the response. */
+  protected closes = false
+
+  constructor(context: ProxyContext, accepted: Accepted) {
+    const { socket } = accepted
+    this.context = context
+    this.accepted = accepted
+    this.socket = socket
+    this.writes = new Writes(socket, () => this.drained())
+    this.half = new HalfClosed(context.now)
+    this.progress = new Progress(socket, context.limits, context.now())
+  }
+
+  /** Continues after a response: with the next request, or the end of the connection. */
+  protected abstract next(): void
+
+  /** Continues after the visitor has read enough. */
+  protected abstract drained(): void
+
+  get bytesIn(): number {
+    return this.incoming?.payload ?? 0
+  }
+
+  answer(answer: Answer): void {
+    this.closes = !this.#survivesAnswer
+    this.out.write(answerBytes(answer, this.request?.method ?? 'GET', this.context.date(), this.closes))
+    this.next()
+  }
+
+  interim(reply: Reply): void {
+    if (this.request?.minor !== 1) return
+    const { date } = this.context
+    this.out.write(responseMessage(reply, { after: 'keep', chunked: false, date, first: undefined }))
+  }
+
+  respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
+    const after = this.#after(reply, early)
+    this.closes = after === 'close'
+    this.half.moved()
+    const { date } = this.context
+    return this.writes.begin(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
+  }
+
+  upgrade(reply: Reply, first: Buffer | undefined): boolean {
+    this.phase = 'raw'
+    const { date } = this.context
+    const go = this.writes.write(responseMessage(reply, { after: 'upgrade', chunked: false, date, first }))
+    const waiting = this.waiting
+    this.waiting = undefined
+    this.socket.resume()
+    if (waiting) this.exchange?.writeBytes(waiting)
+    if (this.half.isEnded) this.exchange?.endBytes()
+    return go
+  }
+
+  body(chunk: Buffer): boolean {
+    this.half.moved()
+    return chunk.length === 0 || this.writes.write(chunk)
+  }
+
+  end(): void {
+    this.next()
+  }
+
+  endBytes(): void {
+    this.out.end()
+  }
+
+  cut(): void {
+    // A visitor would request the missing part of a cut response again.
+    const socket = this.out
+    if (this.phase === 'raw') socket.end(() => socket.destroy())
+    else this.reset()
+  }
+
+  /** Resets the connection, so that the visitor sees that the response is incomplete. */
+  protected reset(): void {
+    if (this.accepted.scheme === 'http') this.socket.resetAndDestroy()
+    else this.socket.destroy()
+  }
+
+  hold(): void {
+    this.progress.held()
+    pauseReads(this.socket)
+  }
+
+  resume(): void {
+    this.socket.resume()
+  }
+
+  /** Whether another request can follow a response of the edge: this request was complete, and was HTTP/1.1. */
+  get #survivesAnswer(): boolean {
+    return !this.closes && this.incoming?.done === true && this.request?.keepAlive === true && this.request.minor === 1
+  }
+
+  #after({ kind }: Reply, early: boolean): After {
+    const request = this.request
+    const keeps = request?.keepAlive === true && !early && kind !== 'close' && !this.closes && !this.context.draining
+    if (!keeps || (kind === 'chunked' && !this.wire)) return 'close'
+    return request.minor === 0 ? 'keep-1.0' : 'keep'
+  }
+
+  /**
+   * Whether the visitor has announced its last request (RFC 9112, section 9.6) and no bytes of it are unread: the socket can be closed at
+   * once, because only unread bytes would reset it and destroy the response. TLS needs its closing messages first.
+   */
+  protected get isLastRequest(): boolean {
+    const announced = this.closes && this.request?.keepAlive === false && this.incoming?.done === true
+    return announced && !this.waiting && this.accepted.scheme === 'http'
+  }
+
+  /** The socket, for operations after the beginning of a response. */
+  protected get out(): Socket {
+    this.writes.send()
+    return this.socket
+  }
+}
