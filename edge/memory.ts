@@ -36,7 +36,7 @@ let made = 0
  *
  * The memory of such a buffer is outside V8's heap. Without this function V8 collects its whole heap after every 10 to 20 MB of it: a
  * third of the processor time of a download through an edge with one tunnel, more with more tunnels, and pauses of 10 ms. Collecting
- * the young generation frees the same buffers in half a millisecond (docs/benchmarks.md, "What a download is made of").
+ * the young generation frees the same buffers in half a millisecond (docs/decisions/2026-11-23-buffers-are-collected-young.md).
  */
 export function madeGarbage(bytes: number): void {
   made += bytes
@@ -73,7 +73,7 @@ export function createLoadWatch(ended: () => void): (share: number) => void {
  *
  * V8 keeps the pages that load has filled: up to 200 MB on an edge that needs 20 MB. It returns them while a process is neither busy
  * nor fully idle, so an edge without visitors keeps them and the next load adds to them. A collection at the end of load takes about
- * 100 ms (docs/benchmarks.md, "Memory after load").
+ * 100 ms (docs/decisions/2026-11-23-memory-is-returned-after-load.md).
  */
 export function returnMemoryAfterLoad(): Disposable {
   const observe = createLoadWatch(() => void returnMemory())

@@ -36,6 +36,9 @@ export interface Applier {
 /** Kinds whose spec has no other writer. Load balancers write to Services. */
 const OURS_ALONE = new Set(['StatefulSet', 'Deployment', 'NetworkPolicy'])
 
+/** Statuses of an apply that an admission policy rejects, also for a field that another writer added, such as `hostNetwork`. */
+const FORBIDDEN = new Set([403, 422])
+
 interface Done {
   /** Hash of the manifest, which may contain a key. */
   readonly desired: string
@@ -54,19 +57,26 @@ export function createApplier(client: KubernetesClient): Applier {
     const query = { fieldManager: FIELD_MANAGER, force: 'true', fieldValidation: 'Strict' }
     const contentType = 'application/apply-patch+yaml'
     const applied = await client.request({ method: 'PATCH', path, query, contentType, body: manifest, idempotent: true })
-    // An admission policy rejects the apply when a field that others added is forbidden for the operator, such as `hostNetwork`.
-    const isRejected = applied.status === 403 || applied.status === 422
-    const isOursAlone = OURS_ALONE.has(kind.kind)
-    const found = isRejected && isOursAlone ? await client.request({ method: 'GET', path }) : applied
-    if (found.status >= 300) throw storeErrorOf(applied, { kind, ...key })
-    const { metadata } = Answer.parse(found.body)
-    // Apply restores our fields, and keeps fields that others added, such as one more container.
-    if (!isOursAlone || !foreignSpec(metadata.managedFields, FIELD_MANAGER)) {
-      if (isRejected) throw storeErrorOf(applied, { kind, ...key })
-      return applied.body
+    const failure = applied.status >= 300 ? storeErrorOf(applied, { kind, ...key }) : undefined
+    if (OURS_ALONE.has(kind.kind) && (!failure || FORBIDDEN.has(applied.status))) {
+      // Apply restores our fields, and keeps fields that others added, such as one more container.
+      const found = failure ? await client.request({ method: 'GET', path }) : applied
+      const metadata = found.status < 300 ? Answer.parse(found.body).metadata : undefined
+      if (metadata && foreignSpec(metadata.managedFields, FIELD_MANAGER)) return replace(kind, key, manifest, metadata)
     }
-    const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion: metadata.resourceVersion } }
-    const replaced = await client.request({ method: 'PUT', path, query: { ...query, force: undefined }, body })
+    if (failure) throw failure
+    return applied.body
+  }
+
+  async function replace(
+    kind: Kind,
+    key: Key,
+    manifest: Manifest,
+    { resourceVersion }: { resourceVersion: string },
+  ): Promise<unknown> {
+    const query = { fieldManager: FIELD_MANAGER, fieldValidation: 'Strict' }
+    const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion } }
+    const replaced = await client.request({ method: 'PUT', path: objectPath(kind, key), query, body })
     if (replaced.status >= 300) throw storeErrorOf(replaced, { kind, ...key })
     return replaced.body
   }

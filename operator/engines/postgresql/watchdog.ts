@@ -154,10 +154,10 @@ async function findWriters({ watch }: Connection): Promise<readonly number[]> {
   const writers = new Set<number>()
   const first = new Set((await watch.query<Write>(WRITES)).map(({ version }) => version))
   for (let check = 0; check < CHECKS; check++) {
+    if (check > 0) await delay(CHECK_INTERVAL_MS)
     for (const { role, version } of await watch.query<Write>(WRITES)) {
       if (version === null || !first.has(version)) writers.add(role)
     }
-    await delay(CHECK_INTERVAL_MS)
   }
   return [...writers]
 }
