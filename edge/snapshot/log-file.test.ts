@@ -54,6 +54,18 @@ test('the file is readable by its owner only', async () => {
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
+test('a write that fails at disposal is not retried', async () => {
+  const path = await place()
+  const { set, file, warn } = await opened(path)
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  await mkdir(path)
+  set('a', 1)
+  await file[Symbol.asyncDispose]()
+  expect(warn).toHaveBeenCalledOnce()
+  expect(vi.getTimerCount()).toBe(0)
+})
+
 test('the file does not grow with outdated values', async () => {
   const path = await place()
   const { set, file } = await opened(path)

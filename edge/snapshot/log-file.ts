@@ -79,7 +79,7 @@ export async function openLogFile(deps: Deps): Promise<LogFile> {
       failed = true
       // Later changes do not shorten this delay.
       clearTimeout(timer)
-      timer = setTimeout(() => void flush(), againMs).unref()
+      if (!disposed) timer = setTimeout(() => void flush(), againMs).unref()
     }
   }
 
