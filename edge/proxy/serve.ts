@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { randomUUIDv7 } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Arrival } from './arrival.ts'
 import { Exchange } from './exchange.ts'
@@ -13,7 +14,6 @@ import {
 import type { Route } from '../route.ts'
 import type { ProxyContext } from './context.ts'
 import { responseFor } from './errors.ts'
-import { requestId } from './request-ids.ts'
 import type { Visitor, Accepted } from './visitor.ts'
 import { type AddressList, plainAddress } from '../../crds/formats/address-list.ts'
 import { type Fields, valueOf } from './head/fields.ts'
@@ -27,7 +27,7 @@ import { ABSOLUTE, hostOf, pathOf } from './head/request-head.ts'
 export function serve(context: ProxyContext, visitor: Visitor, arrival: Arrival): Exchange | undefined {
   const { routes, trusted } = context
   const { head, peer, scheme } = arrival
-  const id = requestId()
+  const id = randomUUIDv7()
   const { hostname: host, path } = head
   const route = routeOf(host, routes)
   const isTrusted = trusted?.allows(peer) ?? false
@@ -169,7 +169,7 @@ export function rejectMalformed(
   visitor: Visitor,
   { rejection, glimpse, accepted, protocol }: Malformed,
 ): void {
-  const id = requestId()
+  const id = randomUUIDv7()
   const answer = responseFor(rejection, { id, head: undefined, location: '', challenge: undefined })
   visitor.answer(answer)
   const { hostname = '', method = '', path = '' } = glimpse ?? {}
