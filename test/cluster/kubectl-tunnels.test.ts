@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clientsOf } from './setup/commands.ts'
-import { type Member, memberOf, openTenantNamespace } from './setup/tenant.ts'
+import { type Member, memberOf } from './setup/tenant.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { SOON } from './tunnels/edges.ts'
 
@@ -69,34 +69,6 @@ test('an editor creates and deletes temporary passwords; a viewer may only read 
   await expect(viewer.kubectl(['delete', 'tunnelpassword', 'once'])).rejects.toThrow(FORBIDDEN)
   await bench.editor(['delete', 'tunnelpassword', 'once', '--timeout=60s'])
   expect(await bench.editor(['get', 'tunnelpasswords', '--output', 'name'])).toBe('')
-})
-
-test('of 51 tunnels applied at once fifty are served; the last reports QuotaExceeded until another is deleted', async () => {
-  await using opened = new AsyncDisposableStack()
-  const namespace = `full-${Date.now().toString(36)}--prod`
-  opened.use(await openTenantNamespace(bench.kubectl, namespace))
-  const about = { namespace, role: 'editor' } as const
-  const { kubectl } = opened.use(await memberOf(clientsOf(process.env.KUBECONFIG ?? ''), about))
-  const items = Array.from({ length: 51 }, (_, index) => tunnel(`many-${index}`))
-  await kubectl(APPLY, { apiVersion: 'v1', kind: 'List', items })
-
-  const reason = '{.status.conditions[?(@.type=="Ready")].reason}'
-  const each = `jsonpath={range .items[*]}{.metadata.name} ${reason}{"\\n"}{end}`
-  const namesBy = async () => {
-    const lines = (await kubectl(['get', 'tunnels', '--output', each])).split('\n').map((line) => line.trim().split(' '))
-    return Map.groupBy(lines, ([, said = '']) => said)
-  }
-  const counts = async () => Object.fromEntries([...(await namesBy())].map(([said, { length }]) => [said, length]))
-  await expect.poll(counts, SOON).toEqual({ Assigned: 50, QuotaExceeded: 1 })
-  const by = await namesBy()
-  const [[waiting = ''] = [], [served = ''] = []] = [by.get('QuotaExceeded')?.[0], by.get('Assigned')?.[0]]
-  const message = 'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota'
-  await expect
-    .poll(() => kubectl(['describe', 'tunnel', waiting]), SOON)
-    .toMatch(new RegExp(`Warning +QuotaExceeded .*${message}`))
-
-  await kubectl(['delete', 'tunnel', served, '--timeout=60s'])
-  await kubectl(['wait', '--for=condition=Ready', `tunnel/${waiting}`, '--timeout=60s'])
 })
 
 const LIE = JSON.stringify({ status: { hostname: '0'.repeat(16), url: 'https://evil.example' } })

@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { scratch } from '../../support/postgresql/disks.ts'
 import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey, type Program, program } from './programs.ts'
 import { bedSettings, script } from '../../cluster/setup/bed.ts'
 import { run } from '../../cluster/setup/commands.ts'
-import { isFree } from '../../../operator/server/process/address.ts'
+import { freePort } from '../../support/free-port.ts'
 
 /** Real API server with a real etcd and no nodes. Has Mooring's kinds and the controllers for garbage collection and namespace deletion. */
 export interface ControlPlane extends AsyncDisposable {
@@ -42,9 +42,9 @@ export async function startControlPlane(): Promise<ControlPlane> {
     directory,
     binaries: await binaries(),
     kubeconfig: join(directory, 'admin.conf'),
-    etcdPort: await reservedPort(),
-    etcdPeerPort: await reservedPort(),
-    apiPort: await reservedPort(),
+    etcdPort: await freePort(),
+    etcdPeerPort: await freePort(),
+    apiPort: await freePort(),
     token: randomBytes(16).toString('hex'),
   }
   await writeFile(join(directory, 'tokens.csv'), `${layout.token},admin,admin,system:masters\n`)
@@ -141,12 +141,6 @@ export async function binaries(): Promise<string> {
   const settings = await bedSettings()
   await run({ title: 'building Kubernetes (ten minutes at the first time)', file: script('build'), args: [] })
   return settings.TC_BIN
-}
-
-/** Returns a free loopback port below Linux's ephemeral range, so that no other process gets it while its server is down. */
-async function reservedPort(): Promise<number> {
-  const port = randomInt(20_000, 32_000)
-  return (await isFree('127.0.0.1', port)) ? port : reservedPort()
 }
 
 /** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after one minute */

@@ -99,28 +99,6 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     expect(await ended).toMatchObject(ENDED)
   })
 
-  test('ends the session that keeps the notification queue from shrinking, before the queue is full', async () => {
-    const tenant = await bench.tenant('noisy')
-    const [listener, notifier, young] = [await bench.as(tenant), await bench.as(tenant), await bench.as(tenant)]
-    await listener.query('LISTEN channel')
-    await listener.query('BEGIN; SELECT 1')
-    // 2 % of 8 GB, in transactions of 20,000 notifications with 7.9 kB each.
-    const root = await bench.server.client()
-    const used = async (): Promise<number> =>
-      (await root.query<{ used: number }>('SELECT pg_notification_queue_usage() AS used')).rows[0]?.used ?? 0
-    while ((await used()) < 0.021) {
-      await notifier.query(`SELECT count(pg_notify('channel', repeat('x', 7900) || g)) FROM generate_series(1, 4000) g`)
-    }
-    await young.query('BEGIN; SELECT 1')
-    await until(async () => (await bench.admin.enforce(UNLIMITED)).ended > 0)
-    await expect(listener.query('SELECT 1')).rejects.toThrow()
-    await until(async () => {
-      await notifier.query(`SELECT pg_notify('channel', 'one more')`)
-      return (await used()) < 0.02
-    })
-    await expectOpen(notifier)
-  }, 60_000)
-
   test('returns the used share of transaction ids, and ends old sessions in a database above the bound', async () => {
     await using connection = connect(bench.server.target)
     expect(await guardTransactionIds(connection.watch)).toBeLessThan(0.01)

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { beforeAll, inject } from 'vitest'
 import type { Motor } from '../../../crds/motor.ts'
@@ -72,7 +73,7 @@ async function startContainer(image: string, motor: Motor): Promise<ThrowAwayPos
 
 /** Waits until another process has made a condition true. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+  while (!(await condition())) await delay(20)
 }
 
 /** SQLSTATE of insufficient_privilege. */

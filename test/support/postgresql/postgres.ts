@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import pg from 'pg'
+import { z } from 'zod'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../operator/engines/postgresql/settings.ts'
 import { binariesFor } from '../../../operator/server/process/programs/binaries.ts'
 import { type EngineUser, engineUser } from '../../../operator/server/process/spawn/engine-user.ts'
@@ -35,8 +36,13 @@ export interface ThrowAwayPostgres extends AsyncDisposable {
 }
 
 /** Series of PostgreSQL that Mooring offers. */
-export const SERIES = ['14', '15'] as const
-export type Series = (typeof SERIES)[number]
+const Series = z.enum(['14', '15'])
+export type Series = z.output<typeof Series>
+
+/** Series to test: all, or the one that `MOORING_TEST_SERIES` names. */
+export const SERIES: readonly Series[] = process.env.MOORING_TEST_SERIES
+  ? [Series.parse(process.env.MOORING_TEST_SERIES)]
+  : Series.options
 
 /** Settings of a server that a test overrides. */
 export interface PostgresOptions {

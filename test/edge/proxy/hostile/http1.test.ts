@@ -196,7 +196,7 @@ test('an upload that the backend does not read stops when the buffers are full',
   visitor.destroy()
 })
 
-// visitors.test.ts measures their memory, with an edge in its own process.
+// visitors.long.test.ts measures their memory, with an edge in its own process.
 test('the edge closes a hundred downloads of visitors that do not read', async () => {
   const large = Buffer.alloc(20_000_000)
   await using raw = await rawBackend((_received, socket) => {
