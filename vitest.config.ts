@@ -1,28 +1,49 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { GateReporter, WHOLE_FILE } from './test/gate/reporter.ts'
 import { OwnOrder } from './test/support/own-order.ts'
+import { isFull } from './test/support/scope.ts'
+import { patient } from './test/support/patience.ts'
 
-/** What is waited for comes within moments, but for a machine that has other things to do: vitest's second is too short for that. */
-const PATIENT = { expect: { poll: { timeout: 15_000 } } }
-
+/** What takes long or depends on a quiet machine: part of `npm run test:full` alone. */
+const LONG = '**/*.long.test.ts'
 const CLUSTER_FAULTS = 'test/cluster/faults/**/*.test.ts'
-const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], testTimeout: 120_000, hookTimeout: 240_000 }
-/** These wait for others most of the time, so that more of them run than there are cores. */
-const BESIDE = { maxWorkers: 3, sequence: { groupOrder: 5 } }
+
+/** Files to leave out, beside those that vitest leaves out by default. */
+const without = (...patterns: readonly string[]) => [...configDefaults.exclude, ...(isFull ? [] : [LONG]), ...patterns]
+
+const PATIENT = {
+  // What is waited for comes within moments, but for a machine that has other things to do: vitest's second is too short for that.
+  expect: { poll: { timeout: patient(15_000) } },
+  exclude: without(),
+  tags: [{ name: WHOLE_FILE, description: 'Tests that build on each other: a second try is one of the whole file.', retry: 0 }],
+}
+/** Timeouts of a test and of a hook, in milliseconds on a quiet machine. */
+const within = (test: number, hook: number) => ({ testTimeout: patient(test), hookTimeout: patient(hook) })
+
+/** For tests with real processes on a machine that has other things to do. Each second try is reported (test/gate/). */
+const SECOND_TRY = { retry: { count: 1, delay: 2_000 } }
+
+const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], ...within(120_000, 240_000) }
+/** These wait for others most of the time. More of them at once than there are cores would break their deadlines. */
+const BESIDE = { maxWorkers: 2, sequence: { groupOrder: 6 } }
 
 /** Each starts processes or hosts of its own, and waits for them half of the time. */
 const TWO_AT_A_TIME = { maxWorkers: 2, sequence: { groupOrder: 4 } }
 
 export default defineConfig({
   test: {
+    reporters: ['default', new GateReporter()],
     sequence: { sequencer: OwnOrder },
     projects: [
       {
         test: {
           name: 'unit',
           ...PATIENT,
-          include: ['{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench,test/layout}/**/*.test.ts'],
-          testTimeout: 20_000,
-          hookTimeout: 60_000,
+          ...within(20_000, 60_000),
+          include: [
+            '{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench,test/gate,test/layout}/**/*.test.ts',
+          ],
+          setupFiles: ['test/support/fixed-seed.ts'],
           // Files share a process, and so what they import: loading it anew for each takes longer than most tests. None leaves state in a module.
           isolate: false,
           // By default one core is left free, and half of two is too much.
@@ -34,9 +55,10 @@ export default defineConfig({
         test: {
           name: 'servers',
           ...PATIENT,
+          ...SECOND_TRY,
+          ...within(20_000, 60_000),
           include: ['test/servers/**/*.test.ts'],
-          testTimeout: 20_000,
-          hookTimeout: 60_000,
+          setupFiles: ['test/support/fixed-seed.ts'],
           // Files share a process, and so the servers that it has started. None leaves state in a module.
           isolate: false,
           maxWorkers: 2,
@@ -48,10 +70,10 @@ export default defineConfig({
         test: {
           name: 'behaviour',
           ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
           include: ['test/behaviour/**/*.test.ts'],
           globalSetup: ['test/support/deployment/setup.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
           maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
@@ -61,9 +83,9 @@ export default defineConfig({
         test: {
           name: 'embedded',
           ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
           include: ['test/embedded/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 3 },
         },
@@ -73,9 +95,20 @@ export default defineConfig({
         test: {
           name: 'edge',
           ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
           include: ['test/edge/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          ...TWO_AT_A_TIME,
+        },
+      },
+      // The slow half of what a process of its own can show: the process killed at each of its steps, and crowds.
+      {
+        test: {
+          name: 'faults',
+          ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
+          include: ['test/faults/**/*.test.ts'],
           ...TWO_AT_A_TIME,
         },
       },
@@ -84,20 +117,36 @@ export default defineConfig({
         test: {
           name: 'control-plane',
           ...PATIENT,
+          ...SECOND_TRY,
+          ...within(120_000, 300_000),
           include: ['test/control-plane/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 1_200_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 5 },
+        },
+      },
+      // One boot of the cluster: the image, the chart, REST and kubectl in both directions, a served tunnel, the journal in PostgreSQL.
+      {
+        test: {
+          name: 'smoke',
+          ...PATIENT,
+          ...SECOND_TRY,
+          ...ON_A_CLUSTER,
+          include: [
+            'test/cluster/{kubectl,kubectl-tunnels,permissions,chart-values}.test.ts',
+            'test/behaviour/{instances,tunnels,audit}.test.ts',
+          ],
           ...BESIDE,
         },
       },
-      // The cluster of KUBECONFIG, else one of its own: the same outside surface in the other home, and what only a cluster can show.
+      // The cluster of KUBECONFIG, else one of its own: the same outside surface in the other mode, and what only a cluster can show.
       {
         test: {
           name: 'cluster',
           ...PATIENT,
-          include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, CLUSTER_FAULTS],
+          ...SECOND_TRY,
           ...ON_A_CLUSTER,
+          include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
+          exclude: without(CLUSTER_FAULTS),
           ...BESIDE,
         },
       },
@@ -106,21 +155,11 @@ export default defineConfig({
         test: {
           name: 'cluster-faults',
           ...PATIENT,
-          include: [CLUSTER_FAULTS],
+          ...SECOND_TRY,
           ...ON_A_CLUSTER,
+          include: [CLUSTER_FAULTS],
           fileParallelism: false,
-          sequence: { groupOrder: 6 },
-        },
-      },
-      // The slow half of what a process of its own can show: the process killed at each of its steps, and crowds.
-      {
-        test: {
-          name: 'faults',
-          ...PATIENT,
-          include: ['test/faults/**/*.test.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
-          ...TWO_AT_A_TIME,
+          sequence: { groupOrder: 7 },
         },
       },
     ],

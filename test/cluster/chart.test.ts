@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Secret } from '../../crds/core.ts'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer } from '../support/api/answers.ts'
 import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'

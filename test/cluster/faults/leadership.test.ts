@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Lease } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { codeOf } from '../../support/api/answers.ts'

@@ -1,3 +1,5 @@
+// Its tests build on each other:
+// @module-tag whole-file
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
 import { type Edges, edgesOf, SOON } from '../tunnels/edges.ts'

@@ -34,12 +34,17 @@ export interface Bed extends AsyncDisposable {
   readonly kubeconfig: string
 }
 
-/** Compiles programs that the cache lacks and starts the cluster. Uses a manually started cluster instead and keeps it running. */
-export async function startBed(): Promise<Bed> {
+/** Compiles the programs of Kubernetes that the cache lacks. */
+export async function buildKubernetes(): Promise<void> {
   // Only one build runs at a time: a second run on this machine waits and then uses its result.
   const build = '. "$0" && mkdir -p "$TC_CACHE" && exec flock "$TC_CACHE/build.lock" "$1"'
   const args = ['-c', build, script('env.sh'), script('build')]
   await run({ title: 'building Kubernetes (ten minutes at the first time)', file: 'bash', args })
+}
+
+/** Compiles programs that the cache lacks and starts the cluster. Uses a manually started cluster instead and keeps it running. */
+export async function startBed(): Promise<Bed> {
+  await buildKubernetes()
   const started = !(await isUp('tc_init'))
   const kubeconfig = await run({ title: 'starting Kubernetes', file: script('up'), args: [], env: started ? OWNED : {} })
   return {

@@ -9,8 +9,7 @@ import type { KubernetesClient } from '../../../store/kubernetes/client.ts'
 import { createKubernetesStore, type KubernetesStore, type KubernetesStoreDeps } from '../../../store/kubernetes.ts'
 import { scratch } from '../../support/postgresql/disks.ts'
 import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey, type Program, program } from './programs.ts'
-import { bedSettings, script } from '../../cluster/setup/bed.ts'
-import { run } from '../../cluster/setup/commands.ts'
+import { bedSettings, buildKubernetes } from '../../cluster/setup/bed.ts'
 import { freePort } from '../../support/free-port.ts'
 
 /** Real API server with a real etcd and no nodes. Has Mooring's kinds and the controllers for garbage collection and namespace deletion. */
@@ -138,9 +137,8 @@ async function compact({ etcdPort }: Layout, client: KubernetesClient): Promise<
 
 /** Returns the directory of the Kubernetes programs. Compiles them first when the cache of the test bed lacks them. */
 export async function binaries(): Promise<string> {
-  const settings = await bedSettings()
-  await run({ title: 'building Kubernetes (ten minutes at the first time)', file: script('build'), args: [] })
-  return settings.TC_BIN
+  await buildKubernetes()
+  return (await bedSettings()).TC_BIN
 }
 
 /** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after one minute */

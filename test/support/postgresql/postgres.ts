@@ -15,6 +15,7 @@ import { blankPaths, makeDirectories, serverPaths } from '../../../operator/serv
 import { PROGRAMS } from '../../../operator/server/process/programs/programs.ts'
 import type { EngineCertificate } from '../../../operator/server/process/programs/program.ts'
 import { freePort } from '../free-port.ts'
+import { isFull } from '../scope.ts'
 import { scratch, shareBlanks } from './disks.ts'
 import type { AdminTarget } from '../../../operator/engines/engine.ts'
 import { dialling, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
@@ -39,10 +40,13 @@ export interface ThrowAwayPostgres extends AsyncDisposable {
 const Series = z.enum(['14', '15'])
 export type Series = z.output<typeof Series>
 
-/** Series to test: all, or the one that `MOORING_TEST_SERIES` names. */
-export const SERIES: readonly Series[] = process.env.MOORING_TEST_SERIES
-  ? [Series.parse(process.env.MOORING_TEST_SERIES)]
-  : Series.options
+/** Series to test: the one that `MOORING_TEST_SERIES` names, all in the full run, else the newest. */
+export const SERIES = seriesOf(process.env.MOORING_TEST_SERIES ?? '')
+
+function seriesOf(named: string): readonly Series[] {
+  if (named !== '') return [Series.parse(named)]
+  return isFull ? Series.options : ['15']
+}
 
 /** Settings of a server that a test overrides. */
 export interface PostgresOptions {
