@@ -3,6 +3,7 @@ import { type Call, codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Entries of the audit log: callers, actions and resources by their names in the API, and no secrets. */
 
@@ -18,14 +19,11 @@ const entriesOf = (query: string, count: number) => entriesAt(acme.as('viewer'),
 
 /** Waits until a list has the expected number of entries: in a cluster they are in the journal some time after the write. */
 async function entriesAt(caller: Call, path: string, count: number) {
-  return vi.waitFor(
-    async () => {
-      const { body } = await expectSuccess(caller('GET', path))
-      expect(body.data.entries).toHaveLength(count)
-      return { text: JSON.stringify(body), entries: body.data.entries }
-    },
-    { timeout: 20_000, interval: 200 },
-  )
+  return vi.waitFor(async () => {
+    const { body } = await expectSuccess(caller('GET', path))
+    expect(body.data.entries).toHaveLength(count)
+    return { text: JSON.stringify(body), entries: body.data.entries }
+  }, SOON)
 }
 
 test('the audit log records creation, changes, rotation, reset and deletion of a database, and no password', async () => {

@@ -9,10 +9,10 @@ import { type Running, running, writeSsh } from '../support/edge/openssh.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { startLocalServer, visit } from '../support/edge/visitor.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Commands that the API returns for a tunnel, run unchanged by a shell. */
 
-const SOON = { timeout: 20_000, interval: 50 }
 const run = promisify(execFile)
 
 const deployment = openDeployment()

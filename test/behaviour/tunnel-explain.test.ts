@@ -4,10 +4,10 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer, visit, type VisitOptions } from '../support/edge/visitor.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Compares the explained decision of the edge with the real one. */
 
-const SOON = { timeout: 20_000, interval: 50 }
 const OTHERS = ['203.0.113.0/24']
 
 const deployment = openDeployment()

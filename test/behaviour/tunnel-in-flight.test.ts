@@ -7,10 +7,10 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Requests in flight while the settings of their tunnel change. */
 
-const SOON = { timeout: 20_000, interval: 50 }
 const BODY = 'x'.repeat(4_000_000)
 const BEGUN = 100_000
 

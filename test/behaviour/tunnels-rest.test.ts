@@ -7,6 +7,7 @@ import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { scratch } from '../support/postgresql/disks.ts'
 import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Requests for tunnels that the API accepts and rejects. */
 
@@ -210,15 +211,12 @@ describe('temporary passwords', () => {
     expect(codeOf(first)).toBe('201 OK')
     expect(first.body.data.password.password).toMatch(/^mt_[0-9A-Za-z]{32}$/)
     expect(again.body.data.password).toEqual(first.body.data.password)
-    await vi.waitFor(
-      async () => {
-        const audit = `${acme.path}/audit?kind=TunnelPassword&limit=1`
-        const { entries } = (await acme.as('viewer')('GET', audit)).body.data
-        expect(entries).toHaveLength(1)
-        expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
-      },
-      { timeout: 15_000 },
-    )
+    await vi.waitFor(async () => {
+      const audit = `${acme.path}/audit?kind=TunnelPassword&limit=1`
+      const { entries } = (await acme.as('viewer')('GET', audit)).body.data
+      expect(entries).toHaveLength(1)
+      expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
+    }, SOON)
   })
 
   test('are revoked only with the current version in If-Match', async () => {

@@ -4,10 +4,9 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer, visit, type VisitOptions } from '../support/edge/visitor.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Tunnels with the stock ssh client, from creation to the answer for a visitor. */
-
-const SOON = { timeout: 20_000, interval: 50 }
 
 const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()

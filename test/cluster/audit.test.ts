@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from './setup/commands.ts'
+import { KUBECTL_WAIT, SOON } from '../support/patience.ts'
 
 /** Entries of the audit log for changes by kubectl. */
 
@@ -21,19 +22,16 @@ test('the audit log records creation, change and deletion of a tunnel by kubectl
     spec: { regionId: 1, displayName: 'by hand', config },
   })
   await kubectl(['apply', '--filename', '-'], tunnel({}))
-  await kubectl(['wait', '--for=condition=Ready', 'tunnel/audited', '--namespace', namespace, '--timeout=60s'])
+  await kubectl(['wait', '--for=condition=Ready', 'tunnel/audited', '--namespace', namespace, KUBECTL_WAIT])
   await kubectl(['apply', '--filename', '-'], tunnel({ httpsOnly: true }))
   await kubectl(['delete', 'tunnel', 'audited', '--namespace', namespace, '--wait'])
-  await vi.waitFor(
-    async () => {
-      const { entries } = (await acme.as('viewer')('GET', `${acme.path}/audit?kind=Tunnel`)).body.data
-      expect(entries).toMatchObject([
-        { action: 'delete', via: 'kubectl', resource: { name: 'by hand' } },
-        { action: 'update', via: 'kubectl', changes: [{ path: 'config.httpsOnly', from: false, to: true }] },
-        { action: 'create', via: 'kubectl' },
-      ])
-      for (const { actor } of entries) expect(actor?.name).toMatch(/\w/)
-    },
-    { timeout: 20_000, interval: 200 },
-  )
+  await vi.waitFor(async () => {
+    const { entries } = (await acme.as('viewer')('GET', `${acme.path}/audit?kind=Tunnel`)).body.data
+    expect(entries).toMatchObject([
+      { action: 'delete', via: 'kubectl', resource: { name: 'by hand' } },
+      { action: 'update', via: 'kubectl', changes: [{ path: 'config.httpsOnly', from: false, to: true }] },
+      { action: 'create', via: 'kubectl' },
+    ])
+    for (const { actor } of entries) expect(actor?.name).toMatch(/\w/)
+  }, SOON)
 })

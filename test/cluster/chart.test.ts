@@ -18,7 +18,8 @@ import { type Kubernetes, run } from './setup/commands.ts'
 import { EDGES } from './setup/release.ts'
 import { type SecondCluster, startSecondCluster } from './setup/cluster.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
-import { type Edges, edgesOf, SOON } from './tunnels/edges.ts'
+import { type Edges, edgesOf } from './tunnels/edges.ts'
+import { KUBECTL_WAIT, LATER, patient } from '../support/patience.ts'
 
 /** Installation of the chart by an administrator: its NOTES, and settings of a company. */
 
@@ -55,7 +56,7 @@ describe('the installed chart', () => {
     await rm(directory, { recursive: true })
   })
 
-  test('the unchanged commands of the NOTES work', async () => {
+  test('the unchanged commands of the NOTES work', { timeout: patient(240_000) }, async () => {
     const notes = await run({ file: 'helm', args: ['get', 'notes', 'mooring', ...IN_SYSTEM], env: environment() })
     await using local = await startLocalServer()
     const key = join(directory, '.ssh', 'id_ed25519')
@@ -76,7 +77,7 @@ describe('the installed chart', () => {
     expect(output).toContain('tunnel.mooring.dev/web condition met')
     // Answer of the local server to a visitor of the tunnel.
     expect(output).toMatch(/"host":"[0-9a-f]{16}\.tunnel\.test"/)
-  }, 240_000)
+  })
 
   test('a pod of a tenant reaches a server with exposure ClusterIP by its host', async () => {
     const where = 'jsonpath={.status.host} {.status.port}'
@@ -105,7 +106,7 @@ describe('the installed chart', () => {
     let edges: Edges
 
     beforeAll(async () => {
-      await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/default', '--timeout=120s'])
+      await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/default', KUBECTL_WAIT])
       const ca = await kubectl(['get', 'secret', 'mooring-apiserver', ...IN_SYSTEM, '--output', 'jsonpath={.data.ca\\.crt}'])
       const { kubeconfig } = cluster.clients
       bench = await openTunnelBench({ kubeconfig, ca: Buffer.from(ca, 'base64').toString() })
@@ -118,13 +119,13 @@ describe('the installed chart', () => {
       const [edge] = (await edges.ready()).values()
       const hostname = await bench.tunnel('web')
       bench.connect(hostname, edge)
-      await vi.waitFor(async () => expect((await bench.visit(hostname, edge, '/visited')).status).toBe(200), SOON)
+      await vi.waitFor(async () => expect((await bench.visit(hostname, edge, '/visited')).status).toBe(200), LATER)
       const uid = await kubectl(['get', 'tunnel', 'web', '--namespace', bench.namespace, '--output', 'jsonpath={.metadata.uid}'])
       const recorded = `SELECT (SELECT count(*) > 0 FROM journal.requests WHERE path = '/visited') AS requests,
         (SELECT count(*)::int FROM journal.connections WHERE tunnel = '${uid}') AS connections,
         (SELECT array_agg(via || ' ' || action) FROM journal.audit WHERE resource = '${uid}') AS audit`
       const all = [{ requests: true, connections: 1, audit: ['kubectl create'] }]
-      await expect.poll(() => postgresql.query(recorded), SOON).toEqual(all)
+      await expect.poll(() => postgresql.query(recorded), LATER).toEqual(all)
       const rights = await postgresql.query(`
         SELECT split_part(grantee, '_', 3) AS who, privilege_type AS may FROM information_schema.table_privileges
         WHERE grantee LIKE 'mooring\\_journal\\_%' GROUP BY 1, 2`)
@@ -143,13 +144,13 @@ describe('the installed chart', () => {
       await kubectl(['delete', 'secret', 'journal-edge', ...IN_SYSTEM])
       await kubectl(['delete', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--grace-period=1'])
       const log = ['logs', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--tail=-1']
-      await expect.poll(() => kubectl(log), SOON).toContain('journal_taken')
+      await expect.poll(() => kubectl(log), LATER).toContain('journal_taken')
       const logins = () => kubectl(['get', 'secret', 'journal-edge', ...IN_SYSTEM, '--ignore-not-found', '--output', 'name'])
       expect([await of(), await logins()]).toEqual(['another', ''])
 
       await postgresql.query('DROP TABLE journal.installation')
-      await expect.poll(of, SOON).toBe(mine)
-      await expect.poll(logins, SOON).toBe('secret/journal-edge')
+      await expect.poll(of, LATER).toBe(mine)
+      await expect.poll(logins, LATER).toBe('secret/journal-edge')
     })
   })
 

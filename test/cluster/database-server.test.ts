@@ -12,6 +12,7 @@ import { selectorOf } from '../../operator/server/kubernetes/manifests.ts'
 import { keyOf } from '../../store/port.ts'
 import { objectPath } from '../../store/kubernetes/resource.ts'
 import { openServerBench, type ServerBench, visit } from './server-bench.ts'
+import { LATER } from '../support/patience.ts'
 
 const DAY = 86_400_000
 
@@ -159,9 +160,7 @@ test('data survives the deletion of the pod', async () => {
   await client.query('CREATE TABLE kept AS SELECT 42 AS answer')
   const pod = await bench.store.get(Pod, podKey())
   await bench.store.delete(Pod, podKey())
-  await expect
-    .poll(async () => (await bench.store.get(Pod, podKey()))?.metadata.uid, { timeout: 60_000 })
-    .not.toBe(pod?.metadata.uid)
+  await expect.poll(async () => (await bench.store.get(Pod, podKey()))?.metadata.uid, LATER).not.toBe(pod?.metadata.uid)
   const again = await bench.connect(server)
   expect((await again.query('SELECT answer FROM kept')).rows).toEqual([{ answer: 42 }])
 })
@@ -171,13 +170,10 @@ test('the server presents a renewed certificate without a restart', async () => 
   const pod = await bench.store.get(Pod, podKey())
   bench.ahead.ms = 0
   await expect
-    .poll(
-      async () => {
-        await bench.ensure(server)
-        return (await shownCertificate()).serialNumber
-      },
-      { timeout: 90_000, interval: 500 },
-    )
+    .poll(async () => {
+      await bench.ensure(server)
+      return (await shownCertificate()).serialNumber
+    }, LATER)
     .not.toBe(before.serialNumber)
   expect((await bench.store.get(Pod, podKey()))?.metadata.uid).toBe(pod?.metadata.uid)
 })
@@ -235,7 +231,7 @@ test('an image that cannot run the engine is reported as a crash with its last o
 test('a removed server leaves no objects behind', async () => {
   const doomed = await bench.addServer({})
   await bench.running(doomed)
-  await expect.poll(() => bench.runtime.remove(doomed), { timeout: 60_000, interval: 200 }).toBe(true)
+  await expect.poll(() => bench.runtime.remove(doomed), LATER).toBe(true)
   for (const kind of [StatefulSet, Service, Pod, PersistentVolumeClaim, ConfigMap, Secret, NetworkPolicy]) {
     const { items } = await bench.store.list<Kind>(kind, {
       namespace: bench.namespace,

@@ -7,6 +7,7 @@ import { PASSWORD_LIFE_MS, type TunnelPassword } from '../../crds/tunnel-passwor
 import { clientsOf } from './setup/commands.ts'
 import { EDGES } from './setup/release.ts'
 import { adopted } from './setup/tenant.ts'
+import { KUBECTL_WAIT } from '../support/patience.ts'
 
 /** Output of kubectl for Mooring's kinds, and rejections of invalid objects. */
 
@@ -60,7 +61,7 @@ beforeAll(async () => {
     `plan/${ORGANIZATION}`,
     `organization/${ORGANIZATION}`,
   ]
-  await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, '--timeout=60s'])))
+  await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, KUBECTL_WAIT])))
 })
 
 afterAll(async () => {
@@ -114,7 +115,7 @@ describe('limits of resources created by kubectl', () => {
   const shownOf = (object: string, path: string) =>
     kubectl(['get', object, '--namespace', TENANT, '--output', `jsonpath={${path}}`])
   const untilReady = (object: string, status = 'true') =>
-    kubectl(['wait', `--for=condition=Ready=${status}`, object, '--namespace', TENANT, '--timeout=60s'])
+    kubectl(['wait', `--for=condition=Ready=${status}`, object, '--namespace', TENANT, KUBECTL_WAIT])
 
   test.each([
     { object: 'tunnelpassword/once', lifeMs: PASSWORD_LIFE_MS },

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { clientsOf } from './setup/commands.ts'
 import { type Member, memberOf } from './setup/tenant.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
-import { SOON } from './tunnels/edges.ts'
+import { KUBECTL_WAIT, LATER } from '../support/patience.ts'
 
 /** Tunnels with kubectl and ssh only, as an editor and as a viewer of one tenant's namespace. */
 
@@ -39,13 +39,13 @@ const password = (name: string) => ({
 })
 
 /** Waits until a visitor of a tunnel gets the status `status`. */
-const answers = (of: string, status: number) => vi.waitFor(async () => expect((await bench.visit(of)).status).toBe(status), SOON)
+const answers = (of: string, status: number) => vi.waitFor(async () => expect((await bench.visit(of)).status).toBe(status), LATER)
 
 test('a tunnel of an editor is served with the editor’s key until its deletion, which frees the hostname', async () => {
   const own = await bench.tunnel('life')
   bench.connect(own)
   await answers(own, 200)
-  await bench.editor(['delete', 'tunnel', 'life', '--timeout=60s'])
+  await bench.editor(['delete', 'tunnel', 'life', KUBECTL_WAIT])
   await answers(own, 404)
 })
 
@@ -63,11 +63,11 @@ test('`kubectl get mooring` shows an editor all resources of the namespace witho
 
 test('an editor creates and deletes temporary passwords; a viewer may only read them', async () => {
   await bench.editor(APPLY, password('once'))
-  await bench.editor(['wait', '--for=condition=Ready', 'tunnelpassword/once', '--timeout=60s'])
+  await bench.editor(['wait', '--for=condition=Ready', 'tunnelpassword/once', KUBECTL_WAIT])
   expect(await viewer.kubectl(['get', 'tunnelpasswords', '--output', 'name'])).toBe('tunnelpassword.mooring.dev/once')
   await expect(viewer.kubectl(APPLY, password('other'))).rejects.toThrow(FORBIDDEN)
   await expect(viewer.kubectl(['delete', 'tunnelpassword', 'once'])).rejects.toThrow(FORBIDDEN)
-  await bench.editor(['delete', 'tunnelpassword', 'once', '--timeout=60s'])
+  await bench.editor(['delete', 'tunnelpassword', 'once', KUBECTL_WAIT])
   expect(await bench.editor(['get', 'tunnelpasswords', '--output', 'name'])).toBe('')
 })
 
@@ -118,7 +118,7 @@ describe('a viewer', () => {
 
 describe('a failure is reported as an Event', () => {
   const describing = (kubectl: Member['kubectl'], kind: string, name: string, says: RegExp) =>
-    expect.poll(() => kubectl(['describe', kind, name]), SOON).toMatch(says)
+    expect.poll(() => kubectl(['describe', kind, name]), LATER).toMatch(says)
 
   test('of a tunnel, visible to the members of its namespace, and only once despite repeated checks', async () => {
     await bench.editor(APPLY, tunnel('failing', { regionId: 999 }))
@@ -126,7 +126,7 @@ describe('a failure is reported as an Event', () => {
       await bench.editor(APPLY, tunnel('failing', { regionId: 999, displayName: `failing ${round}` }))
     const generation = await bench.editor(['get', 'tunnel', 'failing', '--output', 'jsonpath={.metadata.generation}'])
     const observed = `--for=jsonpath={.status.observedGeneration}=${generation}`
-    await bench.editor(['wait', observed, 'tunnel/failing', '--timeout=60s'])
+    await bench.editor(['wait', observed, 'tunnel/failing', KUBECTL_WAIT])
     for (const { kubectl } of [{ kubectl: bench.editor }, viewer]) {
       await describing(kubectl, 'tunnel', 'failing', /Warning +UnknownRegion .*there is no region 999/)
       const events = await kubectl(['get', 'events', '--field-selector', 'involvedObject.name=failing', '--no-headers'])
@@ -153,7 +153,7 @@ describe('a failure is reported as an Event', () => {
     try {
       await describing(bench.kubectl, 'tunnelendpoint', name, /Warning +UnknownRegion .*there is no region/)
     } finally {
-      await bench.kubectl(['delete', 'tunnelendpoint', name, '--timeout=60s'])
+      await bench.kubectl(['delete', 'tunnelendpoint', name, KUBECTL_WAIT])
     }
   })
 })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import { clientsOf, run } from './setup/commands.ts'
 import { type Member, memberOf, adopted } from './setup/tenant.ts'
+import { KUBECTL_WAIT } from '../support/patience.ts'
 
 /** Databases with kubectl and psql only, as an editor of one tenant's namespace. */
 
@@ -12,7 +13,7 @@ const admin = clientsOf(process.env.KUBECONFIG ?? '')
 const ORGANIZATION = `kubectl-${Date.now().toString(36)}`
 const TENANT = `${ORGANIZATION}--prod`
 const { region, motor } = inject('installation')
-const PATIENCE = '--timeout=60s'
+const PATIENCE = KUBECTL_WAIT
 
 let editor: Member
 let viewer: Member

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import type { Kubernetes } from './setup/commands.ts'
 import { type SecondCluster, startSecondCluster } from './setup/cluster.ts'
+import { KUBECTL_WAIT, LATER } from '../support/patience.ts'
 
 /** Life of a release from installation to removal, in a separate cluster. Each test continues from the state of the previous test. */
 
@@ -36,7 +37,7 @@ afterAll(async () => {
 })
 
 const ready = (what: string, ...namespace: string[]) =>
-  kubectl(['wait', '--for=condition=Ready', what, '--timeout=90s', ...namespace])
+  kubectl(['wait', '--for=condition=Ready', what, KUBECTL_WAIT, ...namespace])
 
 test('every sample of the documents is accepted and becomes ready', async () => {
   const inOrder = ['organization', 'tenant-namespace', 'region', 'plan']
@@ -105,7 +106,7 @@ test('an upgrade updates an older definition and restarts neither databases nor 
 
   await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--set', 'logLevel=debug', ...WAIT])
   const column = '--for=jsonpath={.spec.versions[0].additionalPrinterColumns[?(@.name=="Database")].type}=string'
-  await kubectl(['wait', CRD, column, '--timeout=60s'])
+  await kubectl(['wait', CRD, column, KUBECTL_WAIT])
   await kubectl(['apply', '--filename', '-'], sample('no-more'))
   await ready('sharedinstance/no-more', '--namespace', 'acme--prod')
   expect(await pods()).toEqual(before)
@@ -134,7 +135,7 @@ test('helm uninstall with deleteData leaves nothing behind', async () => {
   const ofCluster = (await names(kinds.join(','))).filter((name) => /mooring|acme/.test(name))
   expect(ofCluster).toEqual(['namespace/mooring-system'])
   // PersistentVolumes are named after the uids of their claims and end some time later. This cluster has no other volumes.
-  await expect.poll(() => names('persistentvolumes'), { timeout: 60_000 }).toEqual([])
+  await expect.poll(() => names('persistentvolumes'), LATER).toEqual([])
   const inSystem = await names(
     'all,secrets,leases,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,pdb',
     ...IN_SYSTEM,

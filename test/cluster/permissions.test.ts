@@ -4,6 +4,7 @@ import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/credentials.ts'
 import { openTunnelTenant, type TunnelTenant } from './setup/tenant.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Permissions of each service account by the RBAC of the chart, as the API server's own authorizer decides. */
 
@@ -224,7 +225,7 @@ describe('edge-default, with the Role that the operator creates,', () => {
       `get secrets:${certificate} @ ${SYSTEM}`,
       `get secrets:endpoint-default-strangers @ ${SYSTEM}`,
     ]
-    await expect.poll(() => wrong(EDGE, all, true), { timeout: 10_000 }).toEqual([])
+    await expect.poll(() => wrong(EDGE, all, true), SOON).toEqual([])
   })
 
   test('may do nothing else, so that a compromised edge has only the keys of its own tunnels', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { clientsOf } from './setup/commands.ts'
 import { memberOf, openTenantNamespace } from './setup/tenant.ts'
-import { LATER } from '../support/patience.ts'
+import { KUBECTL_WAIT, LATER } from '../support/patience.ts'
 
 const APPLY = ['apply', '--filename', '-']
 
@@ -35,6 +35,6 @@ test('of 51 tunnels applied at once fifty are served; the last reports QuotaExce
     .poll(() => kubectl(['describe', 'tunnel', waiting]), LATER)
     .toMatch(new RegExp(`Warning +QuotaExceeded .*${message}`))
 
-  await kubectl(['delete', 'tunnel', served, '--timeout=60s'])
-  await kubectl(['wait', '--for=condition=Ready', `tunnel/${waiting}`, '--timeout=60s'])
+  await kubectl(['delete', 'tunnel', served, KUBECTL_WAIT])
+  await kubectl(['wait', '--for=condition=Ready', `tunnel/${waiting}`, KUBECTL_WAIT])
 })

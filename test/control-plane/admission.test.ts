@@ -31,7 +31,7 @@ beforeAll(async () => {
   await kubectl('label', 'namespace', 'not--acme', ...labelsOf(TENANT))
   // A policy takes effect some time after its creation.
   await eventually(async () => !(await may(['create', 'rolebinding', 'x', '--clusterrole=view', '--user=x', '-n', 'plain'])))
-}, 120_000)
+})
 afterAll(() => plane[Symbol.asyncDispose]())
 
 const labelsOf = (labels: Readonly<Record<string, string>>) => Object.entries(labels).map(([name, value]) => `${name}=${value}`)

@@ -13,6 +13,7 @@ import { keepAuditWebhook } from '../../operator/installation/audit-webhook.ts'
 import { REGION_ID } from '../builders/resources.ts'
 import { createLines } from '../support/api/http-app.ts'
 import { binaries, type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Audit webhook of the chart with a real API server, which selects the requests that it reports. */
 
@@ -85,7 +86,7 @@ beforeAll(async () => {
     await apply(tunnel(`first-${++tries}`))
     return entries.length > 0
   })
-}, 120_000)
+})
 afterAll(() => cleanup.disposeAsync())
 
 test('the webhook records each creation, change and deletion by kubectl with its user, and no other request', async () => {
@@ -105,7 +106,7 @@ test('the webhook records each creation, change and deletion by kubectl with its
   )
   await apply(tunnel('web', { config: { httpsOnly: false } }), '--dry-run=server')
   await kubectl('delete', 'tunnel', 'web', '-n', 'acme--prod', '--as=ada', '--as-group=system:masters')
-  await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']), { timeout: 15_000 })
+  await vi.waitFor(() => expect(actionsOf('web')).toEqual(['create', 'update', 'delete']), SOON)
   const [created, updated, deleted] = of('web')
   expect(created).toMatchObject({ namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin', kind: 'user' } })
   expect(updated?.changes).toEqual([{ path: 'config.httpsOnly', from: false, to: true }])
@@ -138,7 +139,7 @@ test('the webhook records members by their subjects, and no other RoleBindings',
   await kubectl('annotate', 'rolebinding', 'bob', 'team=db', '-n', 'acme--prod')
   await kubectl('delete', 'rolebinding', 'bob', '-n', 'acme--prod')
   const recorded = () => entries.filter(({ resource }) => resource.kind === 'Member')
-  await vi.waitFor(() => expect(recorded()).toHaveLength(3), { timeout: 15_000 })
+  await vi.waitFor(() => expect(recorded()).toHaveLength(3), SOON)
   const common = { namespace: 'acme--prod', via: 'kubectl', actor: { name: 'admin' } }
   expect(recorded()).toMatchObject([
     {
@@ -167,7 +168,7 @@ test('the webhook records organizations and their namespaces under the organizat
         ['create', 'zeta/dev'],
         ['delete', 'zeta/dev'],
       ]),
-    { timeout: 15_000 },
+    SOON,
   )
   expect(entries.filter(({ namespace }) => namespace === 'zeta--dev')).toMatchObject([
     { action: 'create', changes: [{ path: 'name', to: 'Development' }, { path: 'slug', to: 'dev' }, { path: 'organization' }] },
@@ -179,7 +180,7 @@ test('the webhook records neither writes of Mooring itself nor resources outside
   for (const account of ['mooring-apiserver', 'mooring-operator']) await apply(tunnel(account), `--as=${ACCOUNTS}${account}`)
   await apply(tunnel('elsewhere', {}, 'plain'))
   await apply(tunnel('last'))
-  await vi.waitFor(() => expect(actionsOf('last')).toEqual(['create']), { timeout: 15_000 })
+  await vi.waitFor(() => expect(actionsOf('last')).toEqual(['create']), SOON)
   expect(['mooring-apiserver', 'mooring-operator', 'elsewhere'].flatMap(actionsOf)).toEqual([])
 })
 

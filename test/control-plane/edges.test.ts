@@ -37,7 +37,7 @@ beforeAll(async () => {
   // As the chart creates it.
   const roleRef = { apiGroup: RBAC, kind: 'ClusterRole', name: 'mooring-edge' }
   await store.create(ClusterRoleBinding, { metadata: { name: 'mooring-edge' }, roleRef, subjects: [] })
-}, 120_000)
+})
 afterAll(() => plane[Symbol.asyncDispose]())
 
 /** Creates an endpoint and the component that manages its edges. A test sets the certificates of its tunnels. */

@@ -6,9 +6,9 @@ import { type Seen, startLocalServer, visit } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { person } from '../support/edge/openssh.ts'
+import { SOON } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
-const SOON = { timeout: 10_000, interval: 50 }
 
 /** Loopback addresses of this machine. The last one is that of IPv6 where available, on which no other test listens. */
 const loopbacks = (networkInterfaces().lo ?? []).map(({ address }) => address)

@@ -8,10 +8,10 @@ import type { Instance, Tunnel } from '../support/api/answers.ts'
 import { running, writeSsh } from '../support/edge/openssh.ts'
 import { startLocalServer } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Mooring with a public host name that does not resolve here: each client gets the address explicitly instead of by DNS. */
 
-const SOON = { timeout: 20_000, interval: 50 }
 const HOST = 'my.example.org'
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const run = promisify(execFile)

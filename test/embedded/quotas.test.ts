@@ -7,11 +7,11 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
 import { codeOf } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { SOON } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const NAMES = Array.from({ length: 5 }, (_, index) => `made-${index}`)
 const QUOTAS = ['--quota-instances', '2', '--quota-tunnels', '2']
-const SOON = { timeout: 20_000, interval: 50 }
 
 /** Creates five tunnels and five instances directly in the store while Mooring is stopped. */
 async function makeFive({ dataDir, ready }: Mooring): Promise<void> {

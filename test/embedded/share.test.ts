@@ -9,10 +9,10 @@ import { running, writeSsh } from '../support/edge/openssh.ts'
 import { startLocalServer } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { scratch } from '../support/postgresql/disks.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Commands of docs/share.md. Those for a laptop run unchanged; the others as far as possible without a domain, a VM and a cluster. */
 
-const SOON = { timeout: 30_000, interval: 100 }
 const run = promisify(execFile)
 const page = await readFile(fileURLToPath(new URL('../../docs/share.md', import.meta.url)), 'utf8')
 

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { codeOf, type Tunnel } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { visit } from '../support/edge/visitor.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Effect of `--domain`, also on tunnels of the previous domain. */
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const DOMAIN = 'tunnels.example'
-const SOON = { timeout: 10_000, interval: 50 }
 
 const cleanup = new AsyncDisposableStack()
 let former: Tunnel

@@ -3,9 +3,9 @@ import { expect, test, vi } from 'vitest'
 import { startLocalServer, type Site, visit } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { person } from '../support/edge/openssh.ts'
+import { SOON } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
-const SOON = { timeout: 10_000, interval: 50 }
 
 test('every tunnel works after kill -9 and a restart, and lost sessions have an end in the journal', async () => {
   await using local = await startLocalServer()

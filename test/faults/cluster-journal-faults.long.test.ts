@@ -16,6 +16,7 @@ import {
   tunnel,
   writerBy,
 } from '../support/deployment/cluster-journal.ts'
+import { SOON } from '../support/patience.ts'
 
 let postgres: JournalPostgres
 
@@ -76,10 +77,10 @@ test('an operator whose clock is eight days ahead drops no request of today', as
   // Lost sessions are ended after the sweep, also after a failed one.
   await using writer = writerBy(await running.loginOf('edge'))
   await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
-  await expect.poll(() => running.journal.openSessions(), { timeout: 30_000 }).toEqual([])
+  await expect.poll(() => running.journal.openSessions(), SOON).toEqual([])
   expect(messages(lines, FAILED)).toBe(0)
   expect(await running.journal.requests({ tunnel: request.tunnel }, { limit: 1 })).toEqual([request])
-}, 60_000)
+})
 
 test('a deleted Secret is restored with its password; a password changed on the server is corrected', async () => {
   await using running = await postgres.start()
@@ -88,11 +89,9 @@ test('a deleted Secret is restored with its password; a password changed on the 
   const admin = await postgres.server.client()
   await admin.query(`ALTER ROLE mooring_journal_reader PASSWORD 'changed by hand'`)
   await running.store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' })
-  await expect
-    .poll(() => running.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' }), { timeout: 15_000 })
-    .toBeDefined()
+  await expect.poll(() => running.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' }), SOON).toBeDefined()
   expect(await running.loginOf('reader')).toEqual(before)
-}, 40_000)
+})
 
 test('the sessions of an edge whose pod is gone are ended, once', async () => {
   await using running = await postgres.start()
@@ -100,10 +99,10 @@ test('the sessions of an edge whose pod is gone are ended, once', async () => {
   await using writer = writerBy(await running.loginOf('edge'))
   const open = connectionRecord({ tunnel, edge: 'edge-gone' })
   await writer.connection(open)
-  await expect.poll(() => recordsOf(running.journal, open), { timeout: 15_000 }).toMatchObject(ENDED)
+  await expect.poll(() => recordsOf(running.journal, open), SOON).toMatchObject(ENDED)
   expect((await recordsOf(running.journal, open))[0]).toMatchObject({ reason: 'edge_lost', edge: 'edge-gone' })
   expect(await running.journal.openSessions()).toEqual([])
-}, 40_000)
+})
 
 test('while the journal can be read but not written, the end of a session waits as one record', async () => {
   const lines: Logged[] = []
@@ -120,14 +119,14 @@ test('while the journal can be read but not written, the end of a session waits 
   await holder.query('SELECT FROM journal.sessions WHERE session = $1 FOR UPDATE', [open.sessionId])
   await store.delete(Pod, { namespace: SYSTEM_NAMESPACE, name: 'edge-here' })
   const looks = vi.spyOn(store, 'list')
-  await expect.poll(() => looks.mock.calls.filter(([kind]) => kind === Pod).length, { timeout: 15_000 }).toBeGreaterThan(3)
+  await expect.poll(() => looks.mock.calls.filter(([kind]) => kind === Pod).length, SOON).toBeGreaterThan(3)
   const ended = 'sessions of edges that are gone were ended'
   const before = messages(lines, ended)
   await holder.query('COMMIT')
-  await expect.poll(() => messages(lines, ended) - before, { timeout: 15_000 }).toBe(1)
+  await expect.poll(() => messages(lines, ended) - before, SOON).toBe(1)
   expect(await journal.openSessions()).toEqual([])
   expect(await recordsOf(journal, open)).toMatchObject(ENDED)
-}, 60_000)
+})
 
 test('a failing step does not prevent the others, and the tables are created once', async () => {
   {
@@ -143,13 +142,13 @@ test('a failing step does not prevent the others, and the tables are created onc
   await holder.query('BEGIN; LOCK TABLE journal.requests_1 IN ACCESS SHARE MODE')
   const lines: Logged[] = []
   await using running = await postgres.start(undefined, lines)
-  await expect.poll(() => messages(lines, 'is ready'), { timeout: 15_000 }).toBe(1)
+  await expect.poll(() => messages(lines, 'is ready'), SOON).toBe(1)
   await using writer = writerBy(await running.loginOf('edge'))
   const looks = 3
   for (let look = 0; look < looks; look += 1) {
     const open = connectionRecord({ tunnel, edge: 'edge-gone' })
     await writer.connection(open)
-    await expect.poll(() => recordsOf(running.journal, open).catch(() => []), { timeout: 15_000 }).toMatchObject(ENDED)
+    await expect.poll(() => recordsOf(running.journal, open).catch(() => []), SOON).toMatchObject(ENDED)
   }
   expect([messages(lines, 'is ready'), messages(lines, FAILED)]).toEqual([1, 1])
   expect(lines.find(({ message }) => message.includes('failed'))?.details).toMatchObject({
@@ -157,7 +156,7 @@ test('a failing step does not prevent the others, and the tables are created onc
     err: { code: '55P03' },
   })
   await holder.query('COMMIT; DROP TABLE journal.requests_1')
-}, 60_000)
+})
 
 test('a password, a privilege or the schema changed by hand is restored', async () => {
   await using running = await postgres.start()
@@ -178,7 +177,7 @@ test('a password, a privilege or the schema changed by hand is restored', async 
     await undo()
     await hangUp()
     await expect.poll(works).toBe(false)
-    await expect.poll(works, { timeout: 15_000 }).toBe(true)
+    await expect.poll(works, SOON).toBe(true)
   }
   await running.expectLogin(await running.loginOf('reader'))
-}, 60_000)
+})

@@ -21,7 +21,7 @@ test('on an outside PostgreSQL roles are created if the login may do so, otherwi
   await using running = await postgres.start(narrow)
   await expectToWork(running)
   expect(await running.loginOf('edge')).toEqual(narrow)
-}, 40_000)
+})
 
 test('two installations can use two databases of one PostgreSQL; in one database the second is rejected', async () => {
   const [one, another] = [await databaseOutside('another', 'CREATEROLE'), await databaseOutside('third', 'CREATEROLE')]
@@ -35,7 +35,7 @@ test('two installations can use two databases of one PostgreSQL; in one database
   await expect.poll(() => lines.map(({ details }) => details)).toMatchObject([{ err: { code: 'journal_taken' } }])
   await expect(third.journal.openSessions()).rejects.toMatchObject({ code: 'journal_away' })
   await expectToWork(first)
-}, 60_000)
+})
 
 test('an installation whose database is rejected creates no Secret with a login to it', async () => {
   const login = await databaseOutside('shared', 'NOCREATEROLE')
@@ -46,7 +46,7 @@ test('an installation whose database is rejected creates no Secret with a login 
   await expect.poll(() => lines.map(({ details }) => details)).toMatchObject([{ err: { code: 'journal_taken' } }])
   for (const user of ['owner', 'edge', 'reader'])
     expect(await second.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: `journal-${user}` })).toBeUndefined()
-}, 60_000)
+})
 
 /** Database on an outside PostgreSQL, whose owner may or may not create roles. */
 async function databaseOutside(database: string, may: 'CREATEROLE' | 'NOCREATEROLE'): Promise<JournalLogin> {

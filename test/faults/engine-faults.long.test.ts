@@ -5,8 +5,7 @@ import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/d
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { createStepTrap, type StepTrap } from '../support/deployment/step-trap.ts'
-
-const patience = { timeout: 30_000, interval: 100 }
+import { SOON } from '../support/patience.ts'
 
 let trap: StepTrap
 let mooring: Mooring
@@ -24,7 +23,7 @@ const armAgainstEngine = async (step: string): Promise<void> => {
   const [engine] = await vi.waitUntil(async () => {
     const engines = await mainProcesses(mooring.dataDir)
     return engines.length === 1 && engines
-  }, patience)
+  }, SOON)
   if (engine === undefined) throw new Error('there is no engine to kill')
   await trap.arm({ step, pid: engine.pid })
 }
@@ -44,8 +43,8 @@ test.each(['claim.secret', 'claim.claim'])(
     expect(codeOf(answer)).toBe('201 OK')
     const { instance } = answer.body.data
     // A backend may outlive the killed engine for as long as it takes to verify the claim: then the answer comes before the next engine.
-    for (const each of [instance, other]) await expect.poll(() => query(each, 'SELECT 1 AS one'), patience).toEqual([{ one: 1 }])
-    await expect.poll(agree, patience).toBe(true)
+    for (const each of [instance, other]) await expect.poll(() => query(each, 'SELECT 1 AS one'), SOON).toEqual([{ one: 1 }])
+    await expect.poll(agree, SOON).toBe(true)
     expect(await mainProcesses(mooring.dataDir)).toHaveLength(1)
   },
 )
@@ -56,7 +55,7 @@ test('an engine killed during twenty claims: each is answered 201 or 503, and ev
   expect(await trap.isSprung()).toBe(true)
   for (const answer of answers) expect(['201 OK', '503 unavailable']).toContain(codeOf(answer))
   // The databases of rejected claims are deleted some time later.
-  await expect.poll(agree, patience).toBe(true)
+  await expect.poll(agree, SOON).toBe(true)
   const { body } = await mooring.call('GET', '/v1/instances?limit=200')
   const answered = answers.filter(({ status }) => status === 201).map((answer) => answer.body.data.instance.id)
   expect(body.data.instances.map(({ id }) => id)).toEqual(expect.arrayContaining(answered))

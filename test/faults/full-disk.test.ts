@@ -8,6 +8,7 @@ import { engineProcesses, tenantsListed, tenantsOf } from '../support/deployment
 import { type Mooring, startMooring, freePorts, runMooring } from '../support/deployment/mooring.ts'
 import { smallDisk } from '../support/postgresql/disks.ts'
 import { query } from '../support/postgresql/sql.ts'
+import { SOON } from '../support/patience.ts'
 
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
 const UNLIMITED = ['--write-rate', '100000', '--write-burst', '100000', '--read-rate', '100000', '--read-burst', '100000']
@@ -47,7 +48,7 @@ test('a full disk makes writes 503, loses no acknowledged write, and needs only 
   expect(codeOf(await create(first, 'refused'))).toBe('503 unavailable')
 
   await makeRoom()
-  await expect.poll(async () => codeOf(await create(first, 'refused')), { timeout: 30_000 }).toBe('201 OK')
+  await expect.poll(async () => codeOf(await create(first, 'refused')), SOON).toBe('201 OK')
   const { instance: late } = (await create(first, 'refused')).body.data
   expect(await tenantsOf(disk.dir)).toEqual(await tenantsListed(first))
 

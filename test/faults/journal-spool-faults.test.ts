@@ -59,7 +59,7 @@ test('repeated crashes of the server lose no record and count none twice', async
   await spool.shipped(30_000)
   expect(await requestsOf(tunnel)).toHaveLength(given)
   expect([await sumOf(tunnel), spool.dropped()]).toEqual([given, 0])
-}, 60_000)
+})
 
 test('past the bound the oldest requests are dropped and counted; connections never are', async () => {
   await using place = await temporarySpool()
@@ -83,7 +83,7 @@ test('past the bound the oldest requests are dropped and counted; connections ne
   await expect.poll(() => spool.dropped() + kept.length).toBe(given.length)
   expect(kept).toEqual(given.slice(-kept.length))
   expect(idsOf(await connectionsOf(tunnel))).toEqual(idsOf(connects).reverse())
-}, 60_000)
+})
 
 test('a record that the journal rejects is skipped and does not block other records', async () => {
   await using place = await temporarySpool()
@@ -149,4 +149,4 @@ test('after kill -9 the journal has all acknowledged connections, and at most th
   }
   expect(kept.size).toBeGreaterThan(1_000)
   expect(await sumOf(tunnel)).toBe(requests.length)
-}, 60_000)
+})

@@ -10,10 +10,9 @@ import { startLocalServer, visit } from '../support/edge/visitor.ts'
 import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
 import { openStateOf } from '../support/deployment/data-directory.ts'
 import { type Person, person } from '../support/edge/openssh.ts'
+import { SOON } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
-const SOON = { timeout: 10_000, interval: 50 }
-const PATIENT = { timeout: 30_000 }
 
 /** Cleanup of this file, which uses one data directory for all crashes: each start also has the leftovers of earlier crashes. */
 const opened = new AsyncDisposableStack()
@@ -102,7 +101,7 @@ test.each(['tunnel.forget-certificate', 'tunnel.release'])(
   async (step) => {
     const tunnel = await create(step)
     await mooring.dieAt(step, () => mooring.call('DELETE', `${TUNNELS}/${tunnel.id}`))
-    await expect.poll(async () => (await mooring.call('GET', `${TUNNELS}/${tunnel.id}`)).status, PATIENT).toBe(404)
+    await expect.poll(async () => (await mooring.call('GET', `${TUNNELS}/${tunnel.id}`)).status, SOON).toBe(404)
     await expectOneOfEach()
     const { endpoint } = (await mooring.call('GET', `${TUNNELS}/${old.id}`)).body.data.tunnel
     expect(await visited({ ...tunnel, endpoint })).toMatchObject({ status: 404, headers: { 'mooring-error': 'unknown_host' } })

@@ -5,8 +5,7 @@ import type { Answer } from '../support/api/answers.ts'
 import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
-
-const PATIENT = { timeout: 30_000 }
+import { SOON } from '../support/patience.ts'
 
 /** Mooring with one data directory for all crashes, so that each start also has the leftovers of earlier crashes. */
 let mooring: MortalMooring
@@ -73,7 +72,7 @@ test.each(['change.disable', 'change.enable'])('the requested isEnabled takes ef
   const path = `/v1/instances/${instance.id}`
   if (isEnabled) await mooring.call('PATCH', path, { body: { isEnabled: false } })
   await mooring.dieAt(step, () => mooring.call('PATCH', path, { body: { isEnabled } }))
-  await expect.poll(async () => (await mooring.call('GET', path)).body.data.instance.isEnabled, PATIENT).toBe(isEnabled)
+  await expect.poll(async () => (await mooring.call('GET', path)).body.data.instance.isEnabled, SOON).toBe(isEnabled)
   const login = query(instance, 'SELECT 1 AS one')
   if (isEnabled) expect(await login).toEqual([{ one: 1 }])
   else await expect(login).rejects.toMatchObject({ code: '28000' })
@@ -86,7 +85,7 @@ test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
   async (step) => {
     const { instance } = (await create(step)).body.data
     await mooring.dieAt(step, () => mooring.call('DELETE', `/v1/instances/${instance.id}`))
-    await expect.poll(async () => (await mooring.call('GET', `/v1/instances/${instance.id}`)).status, PATIENT).toBe(404)
+    await expect.poll(async () => (await mooring.call('GET', `/v1/instances/${instance.id}`)).status, SOON).toBe(404)
     await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
     await expectOneOfEach()
     expect((await create(step)).body.data.instance.id).not.toBe(instance.id)

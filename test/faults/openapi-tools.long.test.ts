@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Data } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { patient } from '../support/patience.ts'
 
 /** Checks of the OpenAPI document and of its API by openapi-spec-validator and Schemathesis. */
 
@@ -66,7 +67,7 @@ async function made(path: string, body: object): Promise<Data> {
   return answer.body.data
 }
 
-test('Schemathesis finds no undocumented answer and no 5xx', { timeout: 240_000 }, async () => {
+test('Schemathesis finds no undocumented answer and no 5xx', { timeout: patient(240_000) }, async () => {
   const { sharedUrl, ca, token, region, regionId } = mooring.ready
   const { instance } = await made('/v1/instances', { identifier: 'pr-7', region, motor: 'postgresql-15.4.0' })
   const { tunnel } = await made(`${NAMESPACE}/tunnels`, { name: 'web', regionId })

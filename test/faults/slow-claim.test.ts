@@ -6,9 +6,9 @@ import { type Answer, codeOf } from '../support/api/answers.ts'
 import { mainProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
+import { LATER } from '../support/patience.ts'
 
 const SHORT_BUDGET = fileURLToPath(new URL('../support/api/short-budget.ts', import.meta.url))
-const LOOK = { timeout: 40_000 }
 
 let mooring: Mooring
 beforeAll(async () => {
@@ -40,14 +40,14 @@ test('a POST that times out is 503 and leaves nothing behind', async () => {
   const answer = await whileFrozen(() => post('late'))
   expect(codeOf(answer)).toBe('503 unavailable')
   expect(answer.headers['retry-after']).toMatch(/^\d+$/)
-  await expect.poll(listed, LOOK).toEqual([])
-  await expect.poll(agree, LOOK).toBe(true)
+  await expect.poll(listed, LATER).toEqual([])
+  await expect.poll(agree, LATER).toBe(true)
 })
 
 test('a POST with an Idempotency-Key continues after its timeout, and the repeated request gets its result', async () => {
   const key = { 'Idempotency-Key': 'slow-1' }
   expect(codeOf(await whileFrozen(() => post('patient', key)))).toBe('503 unavailable')
-  await expect.poll(async () => (await listed()).map(({ isEnabled }) => isEnabled), LOOK).toEqual([true])
+  await expect.poll(async () => (await listed()).map(({ isEnabled }) => isEnabled), LATER).toEqual([true])
   const joined = await post('patient', key)
   expect(codeOf(joined)).toBe('201 OK')
   const { instance } = joined.body.data

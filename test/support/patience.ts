@@ -12,3 +12,6 @@ export const SOON = { timeout: patient(15_000), interval: 50 }
 
 /** Wait for a condition that needs several processes or a periodic check, such as a new pod or a sweep. */
 export const LATER = { timeout: patient(60_000), interval: 200 }
+
+/** Argument of `kubectl wait`, `delete` and `rollout status`: as long as `LATER`. */
+export const KUBECTL_WAIT = `--timeout=${LATER.timeout / 1_000}s`

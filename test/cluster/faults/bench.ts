@@ -21,9 +21,7 @@ import { isReady } from '../../../store/conditions.ts'
 import { createKubernetesStore, type KubernetesStore } from '../../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../../store/kubernetes/credentials.ts'
 import { WHOLE } from '../../support/deployment/data-directory.ts'
-
-/** Maximum time for a recovery after a fault. */
-export const PATIENT = { timeout: 60_000, interval: 250 }
+import { LATER } from '../../support/patience.ts'
 
 /** Access of a fault test to the API, as an editor of a new namespace, to kubectl, and to the engines' catalogs. */
 export interface FaultBench extends AsyncDisposable {
@@ -63,10 +61,10 @@ export async function openFaultBench(): Promise<FaultBench> {
   return {
     ...{ clients, engines, deployment, tenant, namespace, editor, create },
     components: componentsOf(clients),
-    granted: (identifier) => vi.waitFor(async () => (await expectSuccess(create(identifier))).body.data.instance, PATIENT),
+    granted: (identifier) => vi.waitFor(async () => (await expectSuccess(create(identifier))).body.data.instance, LATER),
     async expectOneOfEach() {
-      await expect.poll(() => engines.amiss(), PATIENT).toEqual([])
-      await expect.poll(() => engines.strayCredentials(namespace), PATIENT).toEqual([])
+      await expect.poll(() => engines.amiss(), LATER).toEqual([])
+      await expect.poll(() => engines.strayCredentials(namespace), LATER).toEqual([])
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   }

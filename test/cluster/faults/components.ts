@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import type { Kubernetes } from '../setup/commands.ts'
 import { mainProcess } from './node-processes.ts'
+import { KUBECTL_WAIT } from '../../support/patience.ts'
 
 export type Component = 'operator' | 'apiserver'
 
@@ -56,7 +57,7 @@ export function componentsOf({ kubectl }: Kubernetes): Components {
   }
 
   const rolledOut = (component: Component) =>
-    kubectl(['rollout', 'status', `deployment/mooring-${component}`, ...IN_SYSTEM, '--timeout=120s'])
+    kubectl(['rollout', 'status', `deployment/mooring-${component}`, ...IN_SYSTEM, KUBECTL_WAIT])
 
   return {
     pods,
@@ -67,7 +68,7 @@ export function componentsOf({ kubectl }: Kubernetes): Components {
     async scale(component, replicas) {
       await kubectl(['scale', `deployment/mooring-${component}`, ...IN_SYSTEM, `--replicas=${replicas}`])
       await rolledOut(component)
-      if (replicas === 0) await kubectl(['wait', '--for=delete', 'pod', ...IN_SYSTEM, ...selectorOf(component), '--timeout=60s'])
+      if (replicas === 0) await kubectl(['wait', '--for=delete', 'pod', ...IN_SYSTEM, ...selectorOf(component), KUBECTL_WAIT])
     },
     async replace(component) {
       await kubectl(['delete', 'pods', ...IN_SYSTEM, ...selectorOf(component), '--grace-period=0', '--force'])

@@ -11,9 +11,10 @@ import { isReady } from '../../../store/conditions.ts'
 import type { Answer } from '../../support/api/answers.ts'
 import { query } from '../../support/postgresql/sql.ts'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
-import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
+import { type FaultBench, openFaultBench } from './bench.ts'
 import { mainProcess } from './node-processes.ts'
 import { openOwnOperator, type OwnOperator } from './own-operator.ts'
+import { KUBECTL_WAIT, LATER } from '../../support/patience.ts'
 
 /** Access to the API, which has one pod, so that this pod has each request. The operator runs on this machine, where a test can kill it. */
 let bench: FaultBench
@@ -45,7 +46,7 @@ async function expectDeleted(identifier: string, fault: (remove: () => Promise<A
   const path = `/v1/instances/${instance.id}`
   const answer = await fault(() => bench.editor('DELETE', path))
   if (answer) expect([200, 202]).toContain(answer.status)
-  await expect.poll(async () => (await bench.editor('GET', path)).status, PATIENT).toBe(404)
+  await expect.poll(async () => (await bench.editor('GET', path)).status, LATER).toBe(404)
   await expect(query(instance, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
   expect((await bench.granted(identifier)).id).not.toBe(instance.id)
   await bench.expectOneOfEach()
@@ -72,7 +73,7 @@ describe('an operator killed', () => {
       const instance = await bench.engines.store.get(SharedInstance, metadata)
       return instance && isReady(instance)
     }
-    await expect.poll(found, PATIENT).toBe(true)
+    await expect.poll(found, LATER).toBe(true)
     await bench.expectOneOfEach()
   })
 
@@ -95,7 +96,7 @@ describe('an operator killed during a step of a tunnel', () => {
       const hostname = await hostnameOf(name)
       expect(hostname).not.toBe('')
       return hostname
-    }, PATIENT)
+    }, LATER)
 
   /** Fails unless each tunnel of the cluster has its certificate and there is no other. */
   async function expectOneCertificateEach(): Promise<void> {
@@ -109,11 +110,11 @@ describe('an operator killed during a step of a tunnel', () => {
       const names = items.map(({ metadata }) => metadata.name)
       return names.filter((name) => /^tunnel-.*-certificate$/.test(name)).toSorted()
     }
-    await vi.waitFor(async () => expect(await there()).toEqual(await wanted()), PATIENT)
+    await vi.waitFor(async () => expect(await there()).toEqual(await wanted()), LATER)
   }
 
   const answers = (hostname: string, status: number) =>
-    vi.waitFor(async () => expect((await tunnels.visit(hostname)).status).toBe(status), PATIENT)
+    vi.waitFor(async () => expect((await tunnels.visit(hostname)).status).toBe(status), LATER)
 
   test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
     'at %s is replaced by another that finishes the creation: the tunnel keeps its hostname, has one certificate and is served',
@@ -140,7 +141,7 @@ describe('an operator killed during a step of a tunnel', () => {
           : ['delete', 'tunnel', name, '--wait=false']
       await operator.dyingAt(step, async () => {
         await tunnels.editor(end)
-        await tunnels.editor(['wait', '--for=delete', `tunnel/${name}`, '--timeout=60s'])
+        await tunnels.editor(['wait', '--for=delete', `tunnel/${name}`, KUBECTL_WAIT])
       })
       await expectOneCertificateEach()
       await answers(hostname, 404)
@@ -191,7 +192,7 @@ describe('a database pod', () => {
     return {
       pod: childNames(found?.status?.serverRef?.name ?? '').pod,
       expectKept: async () => {
-        await expect.poll(() => query(instance, 'SELECT answer FROM kept'), PATIENT).toEqual([{ answer: 42 }])
+        await expect.poll(() => query(instance, 'SELECT answer FROM kept'), LATER).toEqual([{ answer: 42 }])
         expect(await volumes()).toEqual(before)
       },
     }

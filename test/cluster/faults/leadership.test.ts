@@ -5,10 +5,8 @@ import { Lease } from '../../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { type AuditMark, openAuditLog } from '../../support/api/audit-log.ts'
 import { query } from '../../support/postgresql/sql.ts'
-import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
-
-/** Maximum time after a kill of the leader until the other operator writes. */
-const TAKEOVER = { timeout: 15_000, interval: 100 }
+import { type FaultBench, openFaultBench } from './bench.ts'
+import { LATER, SOON } from '../../support/patience.ts'
 
 let bench: FaultBench
 const audit = openAuditLog()
@@ -36,17 +34,17 @@ async function backAgain(pod: string, restarts: number): Promise<void> {
     .poll(async () => {
       const pods = await bench.components.pods('operator')
       return pods.every(({ ready }) => ready) && (pods.find(({ name }) => name === pod)?.restarts ?? 0) > restarts
-    }, PATIENT)
+    }, LATER)
     .toBe(true)
 }
 
 test('the other operator takes over within 15 seconds after a kill of the leader and answers the waiting request', async () => {
   const [first, since] = [await leader(), await audit.mark()]
   const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
-  await expect.poll(() => reigns(since), PATIENT).toEqual([first])
+  await expect.poll(() => reigns(since), LATER).toEqual([first])
   process.kill(pid, 'SIGKILL')
   const answering = bench.create('bereft')
-  await expect.poll(() => reigns(since, /^secrets$/), TAKEOVER).toHaveLength(1)
+  await expect.poll(() => reigns(since, /^secrets$/), SOON).toHaveLength(1)
   expect((await answering).status).toBe(201)
   expect(await query(await bench.granted('bereft'), 'SELECT 1 AS one')).toEqual([{ one: 1 }])
   await backAgain(first, before.find(({ name }) => name === first)?.restarts ?? 0)
@@ -59,9 +57,9 @@ test('a leader suspended during claims writes nothing after the other is leader,
   const [pid, before] = [await bench.components.process('operator', first), await bench.components.pods('operator')]
   const names = Array.from({ length: 8 }, (_, index) => `held-up-${index}`)
   const answering = Promise.all(names.map((name) => bench.create(name)))
-  await expect.poll(() => reigns(since), PATIENT).toEqual([first])
+  await expect.poll(() => reigns(since), LATER).toEqual([first])
   process.kill(pid, 'SIGSTOP')
-  await expect.poll(leader, PATIENT).not.toBe(first)
+  await expect.poll(leader, LATER).not.toBe(first)
   for (const { status } of await answering) expect([201, 503]).toContain(status)
   process.kill(pid, 'SIGCONT')
   await backAgain(first, before.find(({ name }) => name === first)?.restarts ?? 0)

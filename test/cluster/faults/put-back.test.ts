@@ -7,7 +7,8 @@ import { ConfigMap, NetworkPolicy, Service, StatefulSet } from '../../../operato
 import { childNames } from '../../../operator/server/kubernetes/manifests.ts'
 import { isReady } from '../../../store/conditions.ts'
 import { query } from '../../support/postgresql/sql.ts'
-import { type FaultBench, openFaultBench, PATIENT } from './bench.ts'
+import { type FaultBench, openFaultBench } from './bench.ts'
+import { LATER } from '../../support/patience.ts'
 
 let bench: FaultBench
 /** Name of the DatabaseServer that the tests change. It has one instance. */
@@ -33,8 +34,8 @@ async function expectServing(): Promise<void> {
   }
   // A changed Service may give the server another address, so each attempt requests the instance again.
   const kept = async () => query(await bench.granted('tenant'), 'SELECT answer FROM kept')
-  await expect.poll(kept, PATIENT).toEqual([{ answer: 42 }])
-  await expect.poll(ready, PATIENT).toBe(true)
+  await expect.poll(kept, LATER).toEqual([{ answer: 42 }])
+  await expect.poll(ready, LATER).toBe(true)
 }
 
 const container = (more: object) => ({ spec: { template: { spec: { containers: [{ name: 'postgresql', ...more }] } } } })
@@ -54,7 +55,7 @@ test.each([
 ])('the operator reverts a manual change of a $kind.kind: $does', async ({ kind, patch, what = '{.spec}' }) => {
   const before = await read(kind, server, what)
   await bench.clients.kubectl(['patch', kind.plural, server, ...IN_SHARED, '--type=strategic', '--patch', JSON.stringify(patch)])
-  await expect.poll(() => read(kind, server, what), PATIENT).toBe(before)
+  await expect.poll(() => read(kind, server, what), LATER).toBe(before)
   await expectServing()
 })
 
@@ -63,6 +64,6 @@ test('the operator reverts a manual change of the engine’s settings', async ()
   const before = await read(ConfigMap, config, '{.data}')
   const patch = JSON.stringify({ data: { 'postgresql.conf': 'ssl = off' } })
   await bench.clients.kubectl(['patch', ConfigMap.plural, config, ...IN_SHARED, '--type=merge', '--patch', patch])
-  await expect.poll(() => read(ConfigMap, config, '{.data}'), PATIENT).toBe(before)
+  await expect.poll(() => read(ConfigMap, config, '{.data}'), LATER).toBe(before)
   await expectServing()
 })

@@ -7,6 +7,7 @@ import { openDeployment } from '../../support/deployment/deployment.ts'
 import { expectSuccess } from '../../support/api/tenant.ts'
 import { openTunnelBench, type TunnelBench, type Visit } from '../tunnels/bench.ts'
 import { type Edges, edgesOf, recordsOf, type TunnelRecords } from '../tunnels/edges.ts'
+import { LATER } from '../../support/patience.ts'
 
 /**
  * Tests that build on each other: an edge is lost, then the journal's server for a while. In the end the journal has all records, and then
@@ -14,10 +15,6 @@ import { type Edges, edgesOf, recordsOf, type TunnelRecords } from '../tunnels/e
  */
 
 const AWAY_MS = 20_000
-/** Maximum time for a recovery. */
-const WITHIN = { timeout: 50_000, interval: 200 }
-/** Maximum time until a lost session ends: half a minute without its edge, a check every ten seconds, and the election of a new leader. */
-const LOST_WITHIN = { timeout: 100_000, interval: 200 }
 const TUNNEL = 'web'
 /** Path that tests request until it is served, so that the number of requests is unknown. */
 const TRY = '/try'
@@ -54,7 +51,7 @@ afterAll(async () => {
 })
 
 const pathsOf = (prefix: string, count: number) => Array.from({ length: count }, (_, n) => `${prefix}/${n}`)
-const served = (at: string) => vi.waitFor(async () => expect((await bench.visit(hostname, at, TRY)).status).toBe(200), WITHIN)
+const served = (at: string) => vi.waitFor(async () => expect((await bench.visit(hostname, at, TRY)).status).toBe(200), LATER)
 
 function answerOf({ status, headers, body }: Visit): string {
   const reason = headers['mooring-error']?.toString()
@@ -79,7 +76,7 @@ test('visitors of the other edge get 502 and then 503 after a kill of an edge, u
   const held = 6
   const ofLost = Promise.allSettled(pathsOf('/held/lost', held).map((path) => bench.visit(hostname, lostAt, path)))
   const ofOther = visit(pathsOf('/held/other', held), otherAt)
-  await vi.waitFor(() => expect(bench.held()).toBe(2 * held), WITHIN)
+  await vi.waitFor(() => expect(bench.held()).toBe(2 * held), LATER)
   process.kill(await edges.process(lost), 'SIGKILL')
   // The outcome of requests in flight is unknown. Later requests get 503 at once.
   expect(await ofOther).toEqual(['502 upstream_reset: the client was disconnected before its target sent a response'])
@@ -112,7 +109,7 @@ test('tunnels and changes work while the journal’s server is down, reads are 5
   const addresses = [...(await edges.ready()).values()]
   const [journal, names] = [['journal-0', '--namespace', SHARED_NAMESPACE], [] as string[]]
   const another = bench.connect(hostname)
-  await vi.waitFor(async () => expect(await records.connections()).toHaveLength(3), WITHIN)
+  await vi.waitFor(async () => expect(await records.connections()).toHaveLength(3), LATER)
   await bench.kubectl(['cordon', ...nodes])
   await bench.kubectl(['delete', 'pod', ...journal, '--grace-period=0', '--force'])
   const until = performance.now() + AWAY_MS
@@ -127,7 +124,7 @@ test('tunnels and changes work while the journal’s server is down, reads are 5
   }
   await bench.kubectl(['uncordon', ...nodes])
   const updates = async () => (await records.entries()).filter(({ action }) => action === 'update')
-  await vi.waitFor(async () => expect((await updates()).map(({ changes: [change] }) => change?.to)).toEqual(names), WITHIN)
+  await vi.waitFor(async () => expect((await updates()).map(({ changes: [change] }) => change?.to)).toEqual(names), LATER)
   expect(
     new Set((await updates()).map(({ via, changes: [change] }) => `${via} ${via === String(change?.to).split(' ')[0]}`)),
   ).toEqual(new Set(['rest true', 'kubectl true']))
@@ -135,7 +132,7 @@ test('tunnels and changes work while the journal’s server is down, reads are 5
 
 test('the journal has each request once and the end of each session once, including the lost one', async () => {
   const paths = async () => (await records.requests()).map(({ path }) => path).filter((path) => path !== TRY)
-  await vi.waitFor(async () => expect((await paths()).toSorted()).toEqual(visited.toSorted()), WITHIN)
+  await vi.waitFor(async () => expect((await paths()).toSorted()).toEqual(visited.toSorted()), LATER)
   const requests = await records.requests()
   expect(new Set(requests.map(({ id }) => id)).size).toBe(requests.length)
 
@@ -145,7 +142,7 @@ test('the journal has each request once and the end of each session once, includ
   }
   // The second of the three clients is still connected.
   const whole = [['connect', 'disconnect edge_lost'], ['connect'], ['connect', 'disconnect client_disconnected']]
-  await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), LOST_WITHIN)
+  await vi.waitFor(async () => expect(await lastOf()).toEqual(whole), LATER)
   // By now the check for unreported changes has run.
   expect((await records.entries()).filter(({ via }) => via === 'unknown')).toEqual([])
 })
@@ -172,5 +169,5 @@ test('a recreated journal gets the connected sessions without a reconnect of cli
       events: (await records.connections()).map(({ type }) => type),
     }
   }
-  await vi.waitFor(async () => expect(await known()).toEqual({ connected: true, sessions: 1, events: ['connect'] }), WITHIN)
+  await vi.waitFor(async () => expect(await known()).toEqual({ connected: true, sessions: 1, events: ['connect'] }), LATER)
 })

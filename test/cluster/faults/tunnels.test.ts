@@ -2,7 +2,8 @@
 // @module-tag whole-file
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
-import { type Edges, edgesOf, SOON } from '../tunnels/edges.ts'
+import { type Edges, edgesOf } from '../tunnels/edges.ts'
+import { KUBECTL_WAIT, LATER } from '../../support/patience.ts'
 
 /** Behaviour of tunnels that only a cluster has: edges as a Deployment with two replicas, and faults of it. */
 
@@ -21,7 +22,7 @@ afterAll(() => bench[Symbol.asyncDispose]())
 
 const get = (...what: string[]) => kubectl(['get', ...what, ...IN_SYSTEM])
 const served = (hostname: string, edge?: string) =>
-  vi.waitFor(async () => expect((await bench.visit(hostname, edge)).status).toBe(200), SOON)
+  vi.waitFor(async () => expect((await bench.visit(hostname, edge)).status).toBe(200), LATER)
 
 test('the nodes’ ports serve a tunnel created by kubectl and keep the visitor’s address', async () => {
   const hostname = await bench.tunnel('web')
@@ -56,7 +57,7 @@ test('each edge answers unknown hosts with 404 and replaces a damaged certificat
   const visits = () => Promise.all([...before.values()].map((address) => bench.visit('0'.repeat(16), address)))
   await vi.waitFor(async () => {
     for (const { status, headers } of await visits()) expect([status, headers['mooring-error']]).toEqual([404, 'unknown_host'])
-  }, SOON)
+  }, LATER)
   const serials = async () => [...new Set((await visits()).map(({ serial }) => serial))]
   const [damaged, ...others] = await serials()
   expect(others).toEqual([])
@@ -67,7 +68,7 @@ test('each edge answers unknown hosts with 404 and replaces a damaged certificat
     const [renewed, ...rest] = await serials()
     expect(renewed).not.toBe(damaged)
     expect(rest).toEqual([])
-  }, SOON)
+  }, LATER)
   expect([...(await edges()).keys()]).toEqual([...before.keys()])
 })
 
@@ -93,7 +94,7 @@ describe('the operator reverts manual changes to the objects of edges', () => {
   test.each(patched)('$what: $does', async ({ what, patch }) => {
     const before = await bodyOf(what)
     await kubectl(['patch', what, ...IN_SYSTEM, '--patch', JSON.stringify(patch)])
-    await expect.poll(() => bodyOf(what), SOON).toBe(before)
+    await expect.poll(() => bodyOf(what), LATER).toBe(before)
   })
 
   test.each([
@@ -102,7 +103,7 @@ describe('the operator reverts manual changes to the objects of edges', () => {
     'secret/endpoint-default-strangers',
   ])('%s, deleted', async (what) => {
     await kubectl(['delete', what, ...IN_SYSTEM])
-    await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), SOON).not.toBe('')
+    await expect.poll(() => get(what, '--output', 'name', '--ignore-not-found'), LATER).not.toBe('')
   })
 
   test('a tunnel’s certificate, deleted: each edge presents a new one', async () => {
@@ -113,7 +114,7 @@ describe('the operator reverts manual changes to the objects of edges', () => {
     const { serial } = await bench.visit(hostname)
     await kubectl(['delete', 'secret', `tunnel-${hostname}-certificate`, ...IN_SYSTEM])
     for (const address of (await edges()).values())
-      await vi.waitFor(async () => expect((await bench.visit(hostname, address)).serial).not.toBe(serial), SOON)
+      await vi.waitFor(async () => expect((await bench.visit(hostname, address)).serial).not.toBe(serial), LATER)
     await served(hostname)
   })
 
@@ -136,7 +137,7 @@ test('the deletion of an endpoint removes its own objects and no others', async 
   }
   const other = { apiVersion: 'mooring.dev/v1alpha1', kind: 'TunnelEndpoint', metadata: { name: 'other' }, spec }
   await kubectl(['apply', '--filename', '-'], other)
-  await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/other', '--timeout=60s'])
+  await kubectl(['wait', '--for=condition=Ready', 'tunnelendpoint/other', KUBECTL_WAIT])
   const kinds = 'deployments,services,poddisruptionbudgets,serviceaccounts,roles,rolebindings,networkpolicies,pods,secrets'
   const there = async () => (await get(kinds, '--output', 'name')).split('\n').filter((name) => name.includes('other'))
   expect((await there()).length).toBeGreaterThanOrEqual(10)
@@ -144,7 +145,7 @@ test('the deletion of an endpoint removes its own objects and no others', async 
   expect(await subjects()).toBe('edge-default edge-other')
 
   await kubectl(['delete', 'tunnelendpoint', 'other'])
-  await expect.poll(there, { timeout: 90_000, interval: 500 }).toEqual([])
-  await expect.poll(subjects, SOON).toBe('edge-default')
+  await expect.poll(there, LATER).toEqual([])
+  await expect.poll(subjects, LATER).toBe('edge-default')
   await settled()
 })

@@ -7,6 +7,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
 import { POSTGRES_IMAGES } from './cluster.ts'
 import type { Kubernetes } from './commands.ts'
+import { KUBECTL_WAIT, SOON } from '../../support/patience.ts'
 
 /** PostgreSQL that a company runs itself, with a database for the journal as in docs/install.md. */
 export interface CompanyPostgresql extends AsyncDisposable {
@@ -31,7 +32,7 @@ export async function startCompanyPostgresql({ kubectl }: Pick<Kubernetes, 'kube
   await kubectl(['create', 'namespace', NAMESPACE])
   const files = { 'tls.crt': certificate, 'tls.key': key, 'pg_hba.conf': HBA, password: RULER.password }
   await kubectl(['apply', '--filename', '-'], { apiVersion: 'v1', kind: 'List', items: objects(files) })
-  await kubectl(['rollout', 'status', 'deployment/postgresql', '--namespace', NAMESPACE, '--timeout=60s'])
+  await kubectl(['rollout', 'status', 'deployment/postgresql', '--namespace', NAMESPACE, KUBECTL_WAIT])
   const host = await kubectl(['get', 'service/postgresql', '--namespace', NAMESPACE, '--output', 'jsonpath={.spec.clusterIP}'])
 
   async function ask(
@@ -48,7 +49,7 @@ export async function startCompanyPostgresql({ kubectl }: Pick<Kubernetes, 'kube
   }
 
   const rule = (text: string) => ask(text, { ...RULER, database: 'postgres' })
-  await vi.waitFor(() => rule('SELECT'), { timeout: 30_000, interval: 200 })
+  await vi.waitFor(() => rule('SELECT'), SOON)
   await rule(`CREATE ROLE ${JOURNAL} LOGIN CREATEROLE PASSWORD '${PASSWORD}'`)
   await rule(`CREATE DATABASE ${JOURNAL} OWNER ${JOURNAL}`)
   return {

@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Kubernetes, clientsOf } from './commands.ts'
 import { clusterRoleOf, type Role } from '../../../crds/names.ts'
+import { KUBECTL_WAIT } from '../../support/patience.ts'
 
 type Kubectl = Kubernetes['kubectl']
 
 /** Waits until Mooring has adopted a Namespace with our labels as that of a tenant. Waits first for the creation of the TenantNamespace. */
 export async function adopted(kubectl: Kubectl, name: string): Promise<void> {
   for (const what of ['create', 'condition=Ready'])
-    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, '--timeout=60s'])
+    await kubectl(['wait', `--for=${what}`, `tenantnamespace/${name}`, KUBECTL_WAIT])
 }
 
 /** Creates a tenant's Namespace by kubectl. Disposal deletes it with its organization. @param name `{organization}--{namespace}` */
@@ -43,7 +44,7 @@ export async function openTunnelTenant(name: string): Promise<TunnelTenant> {
     spec: { regionId: 1 },
   }
   await kubectl(['apply', '--filename', '-'], tunnel)
-  await kubectl(['wait', '--for=condition=Ready', 'tunnel/web', '--namespace', name, '--timeout=60s'])
+  await kubectl(['wait', '--for=condition=Ready', 'tunnel/web', '--namespace', name, KUBECTL_WAIT])
   const hostname = await kubectl(['get', 'tunnel', 'web', '--namespace', name, '--output', 'jsonpath={.status.hostname}'])
   return {
     certificate: `tunnel-${hostname}-certificate`,

@@ -13,6 +13,7 @@ import { EDGE_PORTS } from '../../../shared/edge-objects.ts'
 import { clientsOf, type Kubernetes, run } from '../setup/commands.ts'
 import { memberOf, openTenantNamespace } from '../setup/tenant.ts'
 import { EDGES } from '../setup/release.ts'
+import { KUBECTL_WAIT } from '../../support/patience.ts'
 
 /** Host name in known_hosts for all edges, which have the same host keys. */
 const HOST = 'edges'
@@ -72,7 +73,7 @@ export async function openTunnelBench(other?: { readonly kubeconfig: string; rea
       const spec = { regionId: 1, config: { authorizedKeys: [publicKey] } }
       const instanceBody = { apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', metadata: { name }, spec }
       await editor(['apply', '--filename', '-'], instanceBody)
-      await editor(['wait', '--for=condition=Ready', `tunnel/${name}`, '--timeout=60s'])
+      await editor(['wait', '--for=condition=Ready', `tunnel/${name}`, KUBECTL_WAIT])
       return editor(['get', 'tunnel', name, '--output', 'jsonpath={.status.hostname}'])
     },
     connect(hostname, edge) {

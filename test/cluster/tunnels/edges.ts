@@ -6,9 +6,8 @@ import type { Data } from '../../support/api/answers.ts'
 import type { Deployment } from '../../support/deployment/deployment.ts'
 import { expectSuccess } from '../../support/api/tenant.ts'
 import type { TunnelBench } from './bench.ts'
+import { LATER } from '../../support/patience.ts'
 
-/** Maximum time for pods to start, which is long when a whole cluster shares two cores. */
-export const SOON = { timeout: 100_000, interval: 200 }
 const REPLICAS = 2
 const IN_SYSTEM = ['--namespace', 'mooring-system']
 const DEPLOYMENT = ['deployment', 'edge-default', ...IN_SYSTEM]
@@ -68,7 +67,7 @@ export function edgesOf({ kubectl }: Pick<Kubernetes, 'kubectl'>): Edges {
         // After a manual change pods may still start or terminate, so these count, too.
         const addresses = [...(await pods()).values()]
         expect([addresses.length, addresses.includes(undefined)]).toEqual([REPLICAS, false])
-      }, SOON),
+      }, LATER),
     async process(pod) {
       const id = 'jsonpath={.status.containerStatuses[0].containerID}'
       return mainProcess(await kubectl(['get', 'pod', pod, ...IN_SYSTEM, '--output', id]))

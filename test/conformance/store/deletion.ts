@@ -15,6 +15,7 @@ import {
   expectGone,
   reader,
 } from './test-store.ts'
+import { LATER } from '../../support/patience.ts'
 
 const held = { metadata: { finalizers: [finalizer] } }
 
@@ -92,12 +93,9 @@ function namespaces(open: Open): void {
     await store.create(Secret, { metadata: { namespace, name: 'b' } })
     await store.delete(Namespace, { name: namespace })
     await expectGone(store, Secret, { namespace, name: 'b' })
-    await vi.waitFor(
-      async () => {
-        expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
-      },
-      { timeout: 60_000 },
-    )
+    await vi.waitFor(async () => {
+      expect((await store.get(SharedInstance, key))?.metadata.deletionTimestamp).toBeDefined()
+    }, LATER)
     const terminating = await store.get(Namespace, { name: namespace })
     expect(terminating?.metadata.deletionTimestamp).toBeDefined()
     expect(terminating?.status?.phase).toBe('Terminating')
@@ -136,12 +134,9 @@ function owners(open: Open): void {
     const key = { namespace, name: 'child' }
     await dependant(at, 'child', [one, two])
     await store.delete(SharedInstance, { namespace, name: 'one' })
-    await vi.waitFor(
-      async () => {
-        expect((await store.get(Secret, key))?.metadata.ownerReferences).toEqual([two])
-      },
-      { timeout: 60_000, interval: 20 },
-    )
+    await vi.waitFor(async () => {
+      expect((await store.get(Secret, key))?.metadata.ownerReferences).toEqual([two])
+    }, LATER)
     await store.delete(SharedInstance, { namespace, name: 'two' })
     await expectGone(store, Secret, key)
   })

@@ -4,6 +4,7 @@ import { Namespace } from '../../../crds/core.ts'
 import type { Draft, Kind, Resource } from '../../../crds/kind.ts'
 import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { StoreError, type Key, type Store, type ListOptions, type WatchEvent } from '../../../store/port.ts'
+import { LATER } from '../../support/patience.ts'
 
 /** Store under test. `compact` makes all earlier revisions too old for a watch; without it that clause is not tested. */
 export interface StoreUnderTest extends AsyncDisposable {
@@ -72,12 +73,9 @@ export async function expectStoreError(promise: Promise<unknown>): Promise<Store
 
 /** Waits until an object is deleted: clean-up runs in the background. */
 export async function expectGone(store: Store, kind: Kind, key: Key): Promise<void> {
-  await vi.waitFor(
-    async () => {
-      expect(await store.get(kind, key)).toBeUndefined()
-    },
-    { timeout: 60_000, interval: 20 },
-  )
+  await vi.waitFor(async () => {
+    expect(await store.get(kind, key)).toBeUndefined()
+  }, LATER)
 }
 
 type Change<K extends Kind> = Exclude<WatchEvent<K>, { type: 'bookmark' }>

@@ -9,6 +9,7 @@ import type { RequestRecord } from '../../../journal/port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../../../journal/postgresql.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
 import { createKeeper } from '../../../journal/postgresql/keeper.ts'
+import { SOON, patient } from '../../support/patience.ts'
 
 const parts = new AsyncDisposableStack()
 let server: JournalServer
@@ -34,9 +35,9 @@ test('an unavailable journal fails reads with journal_away, and is read again on
       (sessions) => sessions,
       () => undefined,
     )
-  await expect.poll(read, { timeout: 10_000 }).toEqual([])
+  await expect.poll(read, SOON).toEqual([])
   await server.server.crash()
-  await expect.poll(read, { timeout: 10_000 }).toEqual([])
+  await expect.poll(read, SOON).toEqual([])
 })
 
 test('the error of an unavailable journal contains no password', async () => {
@@ -45,22 +46,26 @@ test('the error of an unavailable journal contains no password', async () => {
   expect(JSON.stringify([String(error), String(error instanceof Error && error.cause)])).not.toContain('secret')
 })
 
-test('followers receive requests after a crash of the server, including requests recorded meanwhile', async () => {
-  await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
-  await using edge = createPostgresqlWriter({ login: () => Promise.resolve(server.logins.edge), log: silent })
-  const keep = (...records: RequestRecord[]) =>
-    keepRequests({ ...edge, ...reader, [Symbol.asyncDispose]: () => Promise.resolve() }, records)
-  const tunnel = randomUUIDv7()
-  const received: string[] = []
-  reader.follow(tunnel, ({ path }) => received.push(path))
-  await keep(requestRecord({ tunnel, path: '/before' }))
-  await expect.poll(() => received).toEqual(['/before'])
-  await server.server.crash()
-  edge.request(requestRecord({ tunnel, path: '/meanwhile' }))
-  await expect.poll(() => received, { timeout: 15_000 }).toEqual(['/before', '/meanwhile'])
-  edge.request(requestRecord({ tunnel, path: '/after' }))
-  await expect.poll(() => received, { timeout: 15_000 }).toEqual(['/before', '/meanwhile', '/after'])
-}, 40_000)
+test(
+  'followers receive requests after a crash of the server, including requests recorded meanwhile',
+  { timeout: patient(40_000) },
+  async () => {
+    await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
+    await using edge = createPostgresqlWriter({ login: () => Promise.resolve(server.logins.edge), log: silent })
+    const keep = (...records: RequestRecord[]) =>
+      keepRequests({ ...edge, ...reader, [Symbol.asyncDispose]: () => Promise.resolve() }, records)
+    const tunnel = randomUUIDv7()
+    const received: string[] = []
+    reader.follow(tunnel, ({ path }) => received.push(path))
+    await keep(requestRecord({ tunnel, path: '/before' }))
+    await expect.poll(() => received).toEqual(['/before'])
+    await server.server.crash()
+    edge.request(requestRecord({ tunnel, path: '/meanwhile' }))
+    await expect.poll(() => received, SOON).toEqual(['/before', '/meanwhile'])
+    edge.request(requestRecord({ tunnel, path: '/after' }))
+    await expect.poll(() => received, SOON).toEqual(['/before', '/meanwhile', '/after'])
+  },
+)
 
 test('a changed login replaces the connections of writer and follower', async () => {
   const { edge, reader: changed, owner } = server.logins
@@ -82,17 +87,14 @@ test('a changed login replaces the connections of writer and follower', async ()
   }
   await using reader = createPostgresqlReader({ login: () => Promise.resolve(login), log: silent })
   reader.follow(tunnel, () => undefined)
-  await expect.poll(followerRoles, { timeout: 10_000 }).toEqual(['journal_reader'])
+  await expect.poll(followerRoles, SOON).toEqual(['journal_reader'])
   login = owner
   const search = () => reader.requests({ tunnel }, { limit: 1 })
   await expect
-    .poll(
-      async () => {
-        await search()
-        return followerRoles()
-      },
-      { timeout: 10_000 },
-    )
+    .poll(async () => {
+      await search()
+      return followerRoles()
+    }, SOON)
     .toEqual(['journal_owner'])
 })
 
@@ -116,7 +118,7 @@ test('the identity check reconnects when the server does not respond', async () 
   for (const line of lines) line.unpipe()
   await keeper[Symbol.asyncDispose]()
   await expect.poll(() => between.gone()).toBe(2)
-}, 20_000)
+})
 
 async function listening(taken: (client: Socket) => void) {
   const clients = new Set<Socket>()

@@ -6,6 +6,7 @@ import { conditionOf, isReady } from '../../../store/conditions.ts'
 import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
 import { decodeSecret, encodeSecret } from '../../../operator/secret-data.ts'
+import { SOON } from '../../support/patience.ts'
 
 const NAMESPACE = 'acme--prod'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -50,7 +51,7 @@ test('a deleted Secret is restored with a new password, which the engine accepts
   const [before, password] = [await secret(), await text('password')]
   const secretRef = instance()?.status?.secretRef
   await operator.store.delete(Secret, key())
-  await expect.poll(() => text('password'), { timeout: 15_000 }).toMatch(/^[0-9A-Za-z]{24}$/)
+  await expect.poll(() => text('password'), SOON).toMatch(/^[0-9A-Za-z]{24}$/)
   await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
   expect(await text('password')).not.toBe(password)
   expect(await text('database')).toBe(decodeSecret(before?.data ?? {}, 'database'))
@@ -66,7 +67,7 @@ test.each([
   const [password, database] = [await text('password'), await text('database')]
   await operator.store.mergePatch(Secret, key(), { data })
   const restored = async () => [await text('username'), await text('database'), (await text('password'))?.length]
-  await expect.poll(restored, { timeout: 15_000 }).toEqual([database, database, 24])
+  await expect.poll(restored, SOON).toEqual([database, database, 24])
   await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
   expect(await text('password')).not.toBe(password)
   expect(await logsIn()).toBe(true)
@@ -84,7 +85,7 @@ test.each([
     return { data: now?.data, labels: now?.metadata.labels, owners: now?.metadata.ownerReferences }
   }
   const { data, metadata } = before ?? {}
-  await expect.poll(rest, { timeout: 15_000 }).toEqual({ data, labels: metadata?.labels, owners: metadata?.ownerReferences })
+  await expect.poll(rest, SOON).toEqual({ data, labels: metadata?.labels, owners: metadata?.ownerReferences })
   expect(await logsIn()).toBe(true)
 })
 

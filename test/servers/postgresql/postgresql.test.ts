@@ -3,6 +3,7 @@ import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import { ENGINES } from '../../../operator/engines/index.ts'
 import { postgresql, postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import { patient } from '../../support/patience.ts'
 
 describe.each(SERIES)('PostgreSQL %s', (series) => {
   const bench = postgresqlBench(series)
@@ -35,14 +36,14 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.verify(await bench.tenant('afterwards'))
   })
 
-  test('twenty concurrent claims from a pool of five each get their own database', async () => {
+  test('twenty concurrent claims from a pool of five each get their own database', { timeout: patient(120_000) }, async () => {
     await bench.settle(5)
     const tenants = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.tenant(`crowd${i}`)))
     for (const tenant of tenants) await bench.admin.verify(tenant)
     expect(await bench.admin.catalog()).toMatchObject({ spare: 0, leftovers: [] })
-  }, 120_000)
+  })
 
-  test('concurrent claims of two processes never take the same spare', async () => {
+  test('concurrent claims of two processes never take the same spare', { timeout: patient(60_000) }, async () => {
     await bench.settle(4)
     await using other = postgresqlAdmin(bench.server.target)
     await other.catalog()
@@ -54,7 +55,7 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     for (const name of names.flatMap((name) => [name, `other${name}`])) {
       expect(tenants.get(name)).toEqual({ database: true, login: 'enabled' })
     }
-  }, 60_000)
+  })
 
   test('a repeated claim keeps the data and restores password, limit and login', async () => {
     const tenant = await bench.tenant('twice')

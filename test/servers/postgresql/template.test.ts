@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
+import { patient } from '../../support/patience.ts'
 
 const MODEL = `
   CREATE TABLE item (id serial PRIMARY KEY, name text NOT NULL);
@@ -87,7 +88,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     ])
   })
 
-  test('in several concurrent calls', async () => {
+  test('in several concurrent calls', { timeout: patient(60_000) }, async () => {
     const model = await bench.tenant('popular')
     const source = await bench.as(model)
     await source.query('CREATE TABLE t (n int); ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC')
@@ -95,7 +96,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     const copies = Array.from({ length: 4 }, (_, i) => ({ name: `popular${i}`, password: 'x' }))
     await Promise.all(copies.map((tenant) => bench.admin.claim(tenant, LIMITS, { template: 'popular' })))
     for (const tenant of copies) await (await bench.as(tenant)).query('INSERT INTO t VALUES (1)')
-  }, 60_000)
+  })
 
   test('only while no session is open on it, and does not end sessions', async () => {
     const client = await bench.as(await bench.tenant('occupied'))

@@ -12,6 +12,7 @@ import { postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import type { Tenant } from '../../../operator/engines/engine.ts'
 import { postgresql } from '../../../operator/engines/postgresql/postgresql.ts'
+import { patient } from '../../support/patience.ts'
 
 const run = promisify(execFile)
 const DEBIAN = '/usr/lib/postgresql'
@@ -38,7 +39,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant can use', (series) => {
     return postgresql.uri({ host, port, name, password, caFile: undefined })
   }
 
-  test('pg_dump, and pg_restore into the database of another tenant', async () => {
+  test('pg_dump, and pg_restore into the database of another tenant', { timeout: patient(60_000) }, async () => {
     const from = await bench.tenant('dumped')
     const to = await bench.tenant('restored')
     const client = await bench.as(from)
@@ -64,14 +65,14 @@ describe.each(SERIES)('PostgreSQL %s: a tenant can use', (series) => {
       const { rows } = await (await bench.as(tenant)).query('SELECT count(*)::int AS names FROM public.names')
       expect(rows).toEqual([{ names: 500 }])
     }
-  }, 60_000)
+  })
 
-  test('pgbench for initialization and a short run', async () => {
+  test('pgbench for initialization and a short run', { timeout: patient(60_000) }, async () => {
     const uri = uriOf(await bench.tenant('benched'))
     await run(await tool('pgbench'), ['-i', '-q', uri])
     const { stdout } = await run(await tool('pgbench'), ['-c', '4', '-t', '5', uri])
     expect(stdout).toContain('actually processed: 20/20')
-  }, 60_000)
+  })
 
   test('the list commands of psql', async () => {
     const uri = uriOf(await bench.tenant('listed'))
