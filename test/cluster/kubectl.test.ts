@@ -13,7 +13,6 @@ const admin = clientsOf(process.env.KUBECONFIG ?? '')
 const ORGANIZATION = `kubectl-${Date.now().toString(36)}`
 const TENANT = `${ORGANIZATION}--prod`
 const { region, motor } = inject('installation')
-const PATIENCE = KUBECTL_WAIT
 
 let editor: Member
 let viewer: Member
@@ -47,7 +46,7 @@ const instance = (name: string, spec: object) => ({
   spec: { identifier: name, region: region.id, motor, ...spec },
 })
 const apply = (name: string, spec: object = {}) => kubectl(['apply', '--filename', '-'], instance(name, spec))
-const ready = (name: string) => kubectl(['wait', '--for=condition=Ready', `sharedinstance/${name}`, PATIENCE])
+const ready = (name: string) => kubectl(['wait', '--for=condition=Ready', `sharedinstance/${name}`, KUBECTL_WAIT])
 const change = (name: string, spec: object) =>
   kubectl(['patch', 'sharedinstance', name, '--type', 'merge', '--patch', JSON.stringify({ spec })])
 const read = (name: string, path: string) => kubectl(['get', 'sharedinstance', name, '--output', `jsonpath={${path}}`])
@@ -79,7 +78,7 @@ test('an applied instance works with its Secret, and can be disabled, enabled, r
   expect(await psql(first, 'CREATE TABLE kept AS SELECT 42 AS answer; SELECT answer FROM kept')).toBe('SELECT 1\n42')
 
   await change('life', { enabled: false })
-  await kubectl(['wait', '--for=jsonpath={.status.isEnabled}=false', 'sharedinstance/life', PATIENCE])
+  await kubectl(['wait', '--for=jsonpath={.status.isEnabled}=false', 'sharedinstance/life', KUBECTL_WAIT])
   expect(await kubectl(['get', 'sharedinstance', 'life', '--no-headers'])).toContain(' Disabled ')
   await expect(psql(first, 'SELECT 1')).rejects.toThrow(/not permitted to log in/)
 
@@ -98,7 +97,7 @@ test('an applied instance works with its Secret, and can be disabled, enabled, r
   expect(await psql(second, `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`)).toBe('0')
 
   // kubectl returns when the resource is gone, and the operator removes the resource only after the database.
-  await kubectl(['delete', 'sharedinstance', 'life', PATIENCE])
+  await kubectl(['delete', 'sharedinstance', 'life', KUBECTL_WAIT])
   await expect(psql(second, 'SELECT 1')).rejects.toThrow(/password authentication failed/)
   await expect.poll(() => admin.kubectl(['get', 'secrets', '--namespace', TENANT, '--output', 'name'])).toBe('')
 })
@@ -107,10 +106,11 @@ test('an instance with a template starts as its copy, and is deleted when it exp
   await apply('template')
   await ready('template')
   await psql(await loginOf('template'), 'CREATE TABLE t AS SELECT 7 AS answer')
-  await apply('copy', { templateRef: { name: 'template' }, expiresAt: new Date(Date.now() + 8_000).toISOString() })
+  await apply('copy', { templateRef: { name: 'template' } })
   await ready('copy')
   expect(await psql(await loginOf('copy'), 'SELECT answer FROM t')).toBe('7')
-  await kubectl(['wait', '--for=delete', 'sharedinstance/copy', PATIENCE])
+  await change('copy', { expiresAt: new Date().toISOString() })
+  await kubectl(['wait', '--for=delete', 'sharedinstance/copy', KUBECTL_WAIT])
 })
 
 test('a failure is reported as one Event, which members see, despite repeated failures', async () => {
@@ -118,7 +118,7 @@ test('a failure is reported as one Event, which members see, despite repeated fa
   const because = 'this region does not run mysql-8.0.29'
   for (let round = 1; round <= 12; round++) await change('failing', { identifier: `failing ${round}` })
   const observed = `--for=jsonpath={.status.observedGeneration}=${await read('failing', '.metadata.generation')}`
-  await kubectl(['wait', observed, 'sharedinstance/failing', PATIENCE])
+  await kubectl(['wait', observed, 'sharedinstance/failing', KUBECTL_WAIT])
   await expect(kubectl(['wait', '--for=condition=Ready', 'sharedinstance/failing', '--timeout=1s'])).rejects.toThrow(/timed out/)
   for (const member of [editor, viewer]) {
     await expect

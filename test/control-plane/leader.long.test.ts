@@ -67,15 +67,13 @@ async function twoCandidates(name: string): Promise<readonly [Candidate, Candida
 
 const acts = ({ lines }: Candidate): boolean => lines.some((line) => line.startsWith('acts '))
 
-test('the other candidate becomes leader within 15 seconds after the leader is killed, and not before', async () => {
+test('the other candidate becomes leader after the leader is killed, and writes nothing before', async () => {
   const pair = await twoCandidates('killed')
   await using leader = pair[0]
   await using other = pair[1]
   await eventually(() => acts(leader))
-  const killed = performance.now()
   leader.child.kill('SIGKILL')
   await eventually(() => acts(other))
-  expect(performance.now() - killed).toBeLessThan(15_000)
   expect(reigns(pair)).toEqual([leader.identity, other.identity])
 })
 

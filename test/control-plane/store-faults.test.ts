@@ -103,7 +103,7 @@ function onlyUnavailable(error: unknown): undefined {
 describe('a connection that drops packets', () => {
   test('is detected and replaced, and the cache continues', async () => {
     await using proxy = await startSilentProxy(plane.port)
-    const store = plane.store({ config: plane.config(proxy.server), pingMs: 300 })
+    const store = plane.store({ config: plane.config(proxy.server), pingMs: 1_000 })
     await using follower = await following(store)
     proxy.silence('existing')
     await make('behind-the-silence')
@@ -113,7 +113,7 @@ describe('a connection that drops packets', () => {
 
   test('does not block a caller: a read is repeated on another connection, a write is unavailable', async () => {
     await using proxy = await startSilentProxy(plane.port)
-    const store = plane.store({ config: plane.config(proxy.server), pingMs: 300 })
+    const store = plane.store({ config: plane.config(proxy.server), pingMs: 1_000 })
     await make('read-again')
     expect(await store.get(SharedInstance, { namespace, name: 'nothing' })).toBeUndefined()
     proxy.silence('existing')
@@ -125,7 +125,7 @@ describe('a connection that drops packets', () => {
 
   test('makes calls unavailable after their timeout when no other connection is possible', async () => {
     await using proxy = await startSilentProxy(plane.port)
-    const store = plane.store({ config: plane.config(proxy.server), pingMs: 300, connectMs: 300, timeoutMs: 1_000 })
+    const store = plane.store({ config: plane.config(proxy.server), pingMs: 1_000, connectMs: 1_000, timeoutMs: 3_000 })
     await store.list(SharedInstance, { namespace })
     proxy.silence('all')
     expect((await expectStoreError(store.list(SharedInstance, { namespace }))).code).toBe('unavailable')
@@ -136,7 +136,7 @@ describe('a connection that drops packets', () => {
 
 test('a cache that was disconnected during a compaction lists again and misses no change', async () => {
   await using proxy = await startSilentProxy(plane.port)
-  const store = plane.store({ config: plane.config(proxy.server), pingMs: 300, connectMs: 300 })
+  const store = plane.store({ config: plane.config(proxy.server), pingMs: 1_000, connectMs: 1_000 })
   await make('gone-meanwhile')
   await make('changed-meanwhile')
   await using follower = await following(store)

@@ -21,11 +21,12 @@ import {
 } from '../support/operator/process-runtime.ts'
 import { PROGRAMS } from '../../operator/server/process/programs/programs.ts'
 import { SHARED_BLANKS } from '../support/postgresql/disks.ts'
+import { patient } from '../support/patience.ts'
 
 const MOTOR = 'postgresql-15.4.0'
 const FIRST = 'password-of-the-first'
 const SECOND = "another's_\\_password"
-const WAITING = { timeout: 20_000, interval: 1 }
+const WAITING = { timeout: patient(20_000), interval: 1 }
 
 function blankIn(directory: string, motor: Parameters<typeof binariesFor>[0] = MOTOR): ServerPaths {
   const binaries = binariesFor(motor, 'nearest')

@@ -4,13 +4,13 @@ import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
 
-const CLIENTS = 200
+const CLIENTS = 40
 const RAISED = ['quota-instances', 'write-rate', 'write-burst', 'read-rate', 'read-burst'].flatMap((name) => [
   `--${name}`,
   '1000',
 ])
 
-test('two hundred concurrent clients each get a database, and all databases are deleted again', async () => {
+test('forty concurrent clients each get a database, and all databases are deleted again', async () => {
   await using mooring = await startMooring({ args: RAISED })
   const { region } = mooring.ready
   const answers = await Promise.all(

@@ -6,9 +6,10 @@ import { expect, test } from 'vitest'
 import { sendSignal } from '../../operator/server/process/spawn/proc.ts'
 import { engineProcesses, mainProcesses } from '../support/deployment/data-directory.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { patient } from '../support/patience.ts'
 
 const LOSE_STORE = fileURLToPath(new URL('../support/store/lose-store.ts', import.meta.url))
-const LOOK = { interval: 20, timeout: 20_000 }
+const LOOK = { interval: 20, timeout: patient(20_000) }
 
 async function freezeEngines({ dataDir }: Mooring): Promise<void> {
   for (const engine of await mainProcesses(dataDir)) await sendSignal(engine, 'SIGSTOP')

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectionRecord, requestRecord } from '../conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal, type TemporarySpool, temporarySpool } from '../support/journal/journal-server.ts'
+import { patient } from '../support/patience.ts'
 
 const program = fileURLToPath(new URL('../support/journal/endless-spool-writer.ts', import.meta.url))
 let journal: ReadableJournal
@@ -33,7 +34,7 @@ test('without a journal records are acknowledged and wait; then all are shipped 
   await spool.shipped(100)
   expect(await requestsOf(tunnel)).toEqual([])
   await place.setLogin(journal.server.logins.edge)
-  await spool.shipped(20_000)
+  await spool.shipped(patient(20_000))
   expect(idsOf(await requestsOf(tunnel))).toEqual(idsOf(records).reverse())
   expect(await connectionsOf(tunnel)).toEqual([connect])
   await spool[Symbol.asyncDispose]()
@@ -56,7 +57,7 @@ test('repeated crashes of the server lose no record and count none twice', async
     await journal.server.server.crash()
   }
   clearInterval(send)
-  await spool.shipped(30_000)
+  await spool.shipped(patient(30_000))
   expect(await requestsOf(tunnel)).toHaveLength(given)
   expect([await sumOf(tunnel), spool.dropped()]).toEqual([given, 0])
 })
@@ -78,7 +79,7 @@ test('past the bound the oldest requests are dropped and counted; connections ne
   }
   await expect.poll(() => spool.dropped()).toBeGreaterThan(0)
   await place.setLogin(journal.server.logins.edge)
-  await spool.shipped(30_000)
+  await spool.shipped(patient(30_000))
   const kept = idsOf(await requestsOf(tunnel)).reverse()
   await expect.poll(() => spool.dropped() + kept.length).toBe(given.length)
   expect(kept).toEqual(given.slice(-kept.length))
@@ -95,7 +96,7 @@ test('a record that the journal rejects is skipped and does not block other reco
   const request = requestRecord({ tunnel })
   for (const record of [requestRecord({ tunnel: 'no uuid' }), request]) spool.request(record)
   await place.setLogin(journal.server.logins.edge)
-  await spool.shipped(20_000)
+  await spool.shipped(patient(20_000))
   expect(await connectionsOf(tunnel)).toEqual([good])
   expect(await requestsOf(tunnel)).toEqual([request])
   await expect.poll(() => spool.dropped()).toBe(2)
@@ -137,7 +138,7 @@ test('after kill -9 the journal has all acknowledged connections, and at most th
   await place.setLogin(journal.server.logins.edge)
   for (const lines of [50, 1_000, 4_000]) await killedAfter(lines, place, { tunnel, said })
   const spool = await place.open()
-  await spool.shipped(30_000)
+  await spool.shipped(patient(30_000))
   await spool[Symbol.asyncDispose]()
   const connections = new Set(idsOf(await connectionsOf(tunnel)))
   expect(said.events.filter((id) => !connections.has(id))).toEqual([])

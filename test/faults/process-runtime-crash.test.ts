@@ -15,6 +15,7 @@ import {
   runtimeIn,
   scratch,
 } from '../support/operator/process-runtime.ts'
+import { patient } from '../support/patience.ts'
 
 describe('after a crash of Mooring', () => {
   /** Runs a separate process that starts the server. */
@@ -49,7 +50,7 @@ describe('after a crash of Mooring', () => {
     const server = databaseServer()
     const paths = serverPaths(at.directory, server.metadata.uid)
     const starter = startElsewhere(at.directory, server.metadata.uid)
-    await vi.waitFor(() => access(join(paths.unfinished, 'PG_VERSION')), { timeout: 10_000, interval: 5 })
+    await vi.waitFor(() => access(join(paths.unfinished, 'PG_VERSION')), { timeout: patient(10_000), interval: 5 })
     starter.kill('SIGKILL')
     await once(starter, 'exit')
 

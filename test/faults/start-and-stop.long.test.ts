@@ -7,9 +7,10 @@ import { isAlive } from '../../operator/server/process/spawn/proc.ts'
 import { engineProcesses, isInitialising, mainProcesses } from '../support/deployment/data-directory.ts'
 import { startMooring, freePorts, type MooringRun, runMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
+import { patient } from '../support/patience.ts'
 
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
-const LOOK = { interval: 5, timeout: 20_000 }
+const LOOK = { interval: 5, timeout: patient(20_000) }
 
 const sentence = (about: RegExp) => expect.stringMatching(new RegExp(`^mooring: .*${about.source}.*\\n$`)) as string
 

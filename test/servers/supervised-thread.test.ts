@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { openTemporaryJournal, silent } from '../support/journal/temporary-journal.ts'
 import { superviseThread } from '../../journal/supervised-thread.ts'
-import { SOON } from '../support/patience.ts'
+import { SOON, patient } from '../support/patience.ts'
 
 const program = new URL('../support/journal/mortal-worker.ts', import.meta.url)
 interface Message {
@@ -43,7 +43,7 @@ test('a thread that keeps crashing is restarted with growing delays, and logged 
     await thread.ask({ type: 'die' }).catch((error: unknown) => error)
     return waits.length
   }
-  await expect.poll(dies, { timeout: 20_000, interval: 1 }).toBeGreaterThanOrEqual(8)
+  await expect.poll(dies, { timeout: patient(20_000), interval: 1 }).toBeGreaterThanOrEqual(8)
   expect(waits[0]).toBeLessThanOrEqual(250)
   expect(waits[7]).toBeGreaterThanOrEqual(7_500)
   expect(Math.max(...waits)).toBeLessThanOrEqual(15_000)

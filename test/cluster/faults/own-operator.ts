@@ -7,11 +7,12 @@ import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { createStepTrap, type Trap } from '../../support/deployment/step-trap.ts'
 import type { Kubernetes } from '../setup/commands.ts'
 import { componentsOf } from './components.ts'
+import { patient } from '../../support/patience.ts'
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/main.ts', import.meta.url))
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 /** Maximum time until a step is reached. */
-const STEP_MS = 20_000
+const STEP_MS = patient(20_000)
 
 /** Operator of the cluster as a process on this machine instead of pods, so that it can be killed at a named step. */
 export interface OwnOperator extends AsyncDisposable {

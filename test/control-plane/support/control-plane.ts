@@ -11,6 +11,7 @@ import { scratch } from '../../support/postgresql/disks.ts'
 import { apiServer, controllerManager, etcd, type Layout, serviceAccountKey, type Program, program } from './programs.ts'
 import { bedSettings, buildKubernetes } from '../../cluster/setup/bed.ts'
 import { freePort } from '../../support/free-port.ts'
+import { LATER } from '../../support/patience.ts'
 
 /** Real API server with a real etcd and no nodes. Has Mooring's kinds and the controllers for garbage collection and namespace deletion. */
 export interface ControlPlane extends AsyncDisposable {
@@ -141,11 +142,11 @@ export async function binaries(): Promise<string> {
   return (await bedSettings()).TC_BIN
 }
 
-/** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after one minute */
+/** Resolves when `check` returns true. Calls it every 50 ms. @throws Error after `LATER` */
 export async function eventually(check: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 60_000
+  const end = performance.now() + LATER.timeout
   while (!(await check())) {
-    if (performance.now() > end) throw new Error(`not within a minute: ${check.toString()}`)
+    if (performance.now() > end) throw new Error(`not within ${LATER.timeout} ms: ${check.toString()}`)
     await setTimeout(50)
   }
 }

@@ -25,11 +25,11 @@ test('onReplaced reports a new journal once, and no outage or repeated migration
   spool.onReplaced(reportConnections)
 
   await spool.connection(first)
-  await spool.shipped(10_000)
+  await spool.shipped(patient(10_000))
   await server.crash()
   await migrate()
   await spool.connection(second)
-  await spool.shipped(10_000)
+  await spool.shipped(patient(10_000))
   await expect.poll(open, SOON).toHaveLength(2)
   await setTimeout(SEVERAL_CHECKS_MS)
   expect(reportConnections).not.toHaveBeenCalled()

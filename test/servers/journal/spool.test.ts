@@ -4,6 +4,7 @@ import { conformance } from '../../conformance/journal.ts'
 import type { Journal } from '../../../journal/port.ts'
 import { createPostgresqlReader } from '../../../journal/postgresql.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
+import { patient } from '../../support/patience.ts'
 
 const parts = new AsyncDisposableStack()
 let journal: Journal
@@ -16,7 +17,7 @@ beforeAll(async () => {
   const [requests, audit] = [parts.use(await edge.open()), parts.use(await apiserver.open())]
   const reader = parts.use(createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent }))
   /** Waits until all acknowledged records are in the journal. */
-  const arrived = () => Promise.all([requests.shipped(10_000), audit.shipped(10_000)])
+  const arrived = () => Promise.all([requests.shipped(patient(10_000)), audit.shipped(patient(10_000))])
   const after = async <T>(read: () => Promise<T>): Promise<T> => {
     await arrived()
     return read()

@@ -9,6 +9,7 @@ import { type RunningOperator, runtimeAt, startOperator } from '../../support/op
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
 import type { ServerRuntime } from '../../../operator/server/runtime.ts'
+import { patient } from '../../support/patience.ts'
 
 const NAMESPACE = 'acme--prod'
 const MANY = Array.from({ length: 20 }, (_, i) => `i-${i + 1}`)
@@ -82,7 +83,7 @@ test('a TenantNamespace deleted by kubectl deletes its Namespace and the databas
   await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
   await operator.store.delete(TenantNamespace, { name: NAMESPACE })
   const isDeleted = (now: unknown) => (now === undefined ? { gone: true } : undefined)
-  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, isDeleted, AbortSignal.timeout(15_000))
+  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, isDeleted, AbortSignal.timeout(patient(15_000)))
   expect(await operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
   expect(await tenants()).toEqual([])
 })

@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { holdersOf, isAlive, parseStat, processOf, sendSignal, waitForExit } from '../../../operator/server/process/spawn/proc.ts'
 import { openDirectory } from '../../../operator/server/process/spawn/spawn-engine.ts'
+import { patient } from '../../support/patience.ts'
 
 const stat = (command: string, state: string, startTime: number): string => {
   const before = Array.from({ length: 18 }, (_, at) => `${at}`).join(' ')
@@ -36,7 +37,7 @@ test('sendSignal signals a process only when its start time matches', async () =
   expect(await sendSignal({ ...id, startTime: '1' }, 'SIGKILL')).toBe(false)
   expect(await isAlive(id)).toBe(true)
   expect(await sendSignal(id, 'SIGKILL')).toBe(true)
-  expect(await waitForExit([id], 10_000)).toBe(true)
+  expect(await waitForExit([id], patient(10_000))).toBe(true)
   expect(await sendSignal(id, 'SIGKILL')).toBe(false)
 })
 
@@ -52,7 +53,7 @@ test('holdersOf finds the processes that hold a directory, including forked ones
   expect(holders.map(({ pid }) => pid)).toContain(shell.pid)
   expect(holders.length).toBe(2)
   await Promise.all(holders.map((holder) => sendSignal(holder, 'SIGKILL')))
-  await waitForExit(holders, 10_000)
+  await waitForExit(holders, patient(10_000))
   expect(await holdersOf(directory)).toEqual([])
   await rmdir(directory)
 })

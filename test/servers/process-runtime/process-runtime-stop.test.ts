@@ -16,6 +16,7 @@ import {
   runtimeIn,
   scratch,
 } from '../../support/operator/process-runtime.ts'
+import { SOON, patient } from '../../support/patience.ts'
 
 test('a server keeps its port over a restart unless another process uses it', async () => {
   await using at = await scratch()
@@ -71,8 +72,11 @@ test('close during the creation of a data directory leaves no process', async ()
   const paths = serverPaths(at.directory, server.metadata.uid)
   const runtime = await runtimeIn(at.directory)
   await runtime.ensure(server, credentials)
-  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).not.toEqual([]), { timeout: 10_000, interval: 5 })
+  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).not.toEqual([]), {
+    timeout: patient(10_000),
+    interval: 5,
+  })
   await runtime.close()
-  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).toEqual([]), { timeout: 5000, interval: 5 })
+  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).toEqual([]), SOON)
   await expect(access(paths.data)).rejects.toThrow('ENOENT')
 })

@@ -37,6 +37,7 @@ import { Region } from '../../../crds/region.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../../crds/tunnel-password.ts'
+import { patient } from '../patience.ts'
 
 /** Users by token. An unlisted token stands for a user of that name without groups. */
 const USERS: Readonly<Record<string, Principal>> = { root: { user: 'local:root', groups: [PLATFORM_ADMIN_GROUP] } }
@@ -73,7 +74,11 @@ export async function serveTenancy(options: { readonly now?: () => Date } = {}) 
     subjects: [{ kind: 'Group', name: PLATFORM_ADMIN_GROUP }],
   })
   await Promise.all(Object.values(caches).map((cache) => cache.synced()))
-  await caches.clusterRoleBindings.waitFor({ name: 'mooring-platform-admins' }, (found) => found, AbortSignal.timeout(10_000))
+  await caches.clusterRoleBindings.waitFor(
+    { name: 'mooring-platform-admins' },
+    (found) => found,
+    AbortSignal.timeout(patient(10_000)),
+  )
 
   const access = createRoleAccess(caches)
   const scopes = createScopes({ access, namespaces: caches.namespaces })

@@ -9,9 +9,10 @@ import { shareBlanks, scratch } from '../postgresql/disks.ts'
 import type { Answer, Body } from '../api/answers.ts'
 import { createHttpsClient } from '../api/https-client.ts'
 import type { Installation, StartedInstallation } from './installation.ts'
+import { patient } from '../patience.ts'
 
 const MAIN = fileURLToPath(new URL('../../../embedded/main.ts', import.meta.url))
-const START_MS = 60_000
+const START_MS = patient(60_000)
 const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
 
 /** Content of the ready file. */

@@ -5,11 +5,12 @@ import { at } from '../../../operator/server/kubernetes/engine-pod.ts'
 import { postgresqlPod } from '../../../operator/server/kubernetes/postgresql.ts'
 import { POD_SETTINGS } from '../../../operator/server/kubernetes/desired-server.ts'
 import { ADMIN, clientsOf, type ThrowAwayPostgres, untilReachable, versionIn } from './postgres.ts'
+import { patient } from '../patience.ts'
 
 const CAPACITY = 50
 
 const USER = POD_SETTINGS.user
-const START_MS = 60_000
+const START_MS = patient(60_000)
 
 /**
  * Runs the two steps of a pod. Process 1 is not the server, so that a crashed server is restarted in the same container. The

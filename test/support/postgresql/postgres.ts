@@ -19,6 +19,7 @@ import { isFull } from '../scope.ts'
 import { scratch, shareBlanks } from './disks.ts'
 import type { AdminTarget } from '../../../operator/engines/engine.ts'
 import { dialling, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
+import { patient } from '../patience.ts'
 
 /** Login of the administrator of every such server. */
 export const ADMIN = { user: 'mooring', password: 'admin-of-a-throw-away-server' }
@@ -185,7 +186,7 @@ export function clientsOf(target: AdminTarget): Clients {
   }
 }
 
-const START_MS = 30_000
+const START_MS = patient(30_000)
 
 /** Server that does not accept logins yet. */
 export interface Starting {
