@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFree } from '../../operator/server/process/address.ts'
 
-/** Ports below those that Linux gives to outgoing connections (`ip_local_port_range`): no connection of another test takes one. */
-const FIRST = 20_000
-const COUNT = 12_000
+/**
+ * Ports below those that Mooring gives to database servers (operator/server/process/address.ts) and Linux to outgoing connections, so
+ * that neither takes one.
+ */
+const FIRST = 10_000
+const COUNT = 10_000
 
 /** Returns a free port of loopback that no other test process on this machine gets before this process has ended. */
 export async function freePort(): Promise<number> {
