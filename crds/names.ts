@@ -45,6 +45,8 @@ export const annotations = {
   displayName: 'mooring.dev/display-name',
   /** On a credential Secret: the `spec.passwordVersion` of its password. */
   passwordVersion: 'mooring.dev/password-version',
+  /** On a credential Secret: random UUID of its password, by which the status names the password in force. Says nothing about the password. */
+  passwordId: 'mooring.dev/password-id',
   /** `"true"` releases a resource whose database server is unreachable; the sweeper removes the rest later. */
   forceDelete: 'mooring.dev/force-delete',
   /** `"true"` on the Namespace mooring-shared permits that uninstalling deletes all databases. */

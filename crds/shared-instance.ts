@@ -99,7 +99,17 @@ export const SharedInstance = defineKind({
       .optional()
       .describe('DatabaseServer that holds the database, in the namespace mooring-shared.'),
     extensions: z.array(ExtensionName).max(32).optional().describe('Installed extensions.'),
-    passwordVersion: z.int().optional().describe('Version of the current password.'),
+    passwordVersion: z
+      .int()
+      .optional()
+      .describe('Version of the current password. Absent while a lost password is being replaced.'),
+    passwordId: z
+      .string()
+      .max(36)
+      .optional()
+      .describe(
+        'Random id of the current password: that of the annotation mooring.dev/password-id of the Secret which holds it.',
+      ),
     resetVersion: z.int().optional().describe('Value of `spec.resetVersion` at the last completed reset.'),
   }),
   immutable: ['spec.region', 'spec.motor', 'spec.templateRef'],

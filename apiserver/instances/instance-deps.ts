@@ -6,7 +6,7 @@ import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
 import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
-import { type Credentials, InstanceView, instanceView, readCredentials } from './instance-view.ts'
+import { type Credentials, InstanceView, instanceView } from './instance-view.ts'
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
@@ -19,7 +19,7 @@ import { idParam } from '../tenancy/tenancy-deps.ts'
 export interface InstanceLimits {
   /** Maximum of instances in a namespace. */
   readonly perNamespace: number
-  /** Time budget in milliseconds of a creation, a password rotation, a reset, or switching off and on. */
+  /** Time budget in milliseconds of a creation, a password rotation, a reset, switching off and on, or an answer with credentials. */
   readonly changeMs: number
   /** Time budget of a DELETE in milliseconds. */
   readonly deleteMs: number
@@ -65,8 +65,11 @@ export interface InstanceDeps {
 export interface InstanceAnswers {
   /** Renders with password, uri and CA null. */
   plain(status: 200 | 202, instance: SharedInstance): InstanceReply
-  /** Renders with the credentials from its Secret. @throws ApiError `unavailable`; StoreError */
-  withCredentials(status: 200 | 201, instance: SharedInstance): Promise<InstanceReply>
+  /**
+   * Renders with the credentials from its Secret once they are in force, within the time budget of a request that arrived at `arrivedAt`.
+   * @throws ApiError as {@link InstanceWaits.granted}; StoreError
+   */
+  withCredentials(status: 200 | 201, instance: SharedInstance, arrivedAt: number): Promise<InstanceReply>
 }
 
 export type InstanceReply = Reply<{ readonly instance: InstanceView }>
@@ -78,6 +81,7 @@ export const InstanceParams = z.object({ id: idParam('Id of the instance.') })
 export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
   const { store, scopes, instances, instanceLimits: limits, now, audit = noAudit, catchUp = createCatchUp(0) } = wiring
   const regions = createRegions(wiring)
+  const waits = createInstanceWaits({ store, instances, ...limits })
   return {
     store,
     scopes,
@@ -89,18 +93,21 @@ export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
     catchUp,
     quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'databases' }),
     find: createInstanceLookup({ ...wiring, catchUp }),
-    waits: createInstanceWaits({ instances, ...limits }),
-    answer: createAnswers(store, regions),
+    waits,
+    answer: createAnswers(waits, regions),
   }
 }
 
-function createAnswers(store: Store, regions: Regions): InstanceAnswers {
+function createAnswers(waits: InstanceWaits, regions: Regions): InstanceAnswers {
   function reply(status: 200 | 201 | 202, instance: SharedInstance, credentials?: Credentials): InstanceReply {
     const data = { instance: instanceView(instance, { region: regions.nameOf(instance.spec.region), credentials }) }
     return { status, data, etag: instance.metadata.resourceVersion }
   }
   return {
     plain: (status, instance) => reply(status, instance),
-    withCredentials: async (status, instance) => reply(status, instance, await readCredentials(store, instance)),
+    async withCredentials(status, claimed, arrivedAt) {
+      const { instance, credentials } = await waits.granted(claimed, arrivedAt)
+      return reply(status, instance, credentials)
+    },
   }
 }

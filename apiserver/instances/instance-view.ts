@@ -4,8 +4,8 @@ import { Motor } from '../../crds/motor.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import { createdAtOf, withMilliseconds } from '../resources/names-and-times.ts'
 import { Secret } from '../../crds/core.ts'
+import { annotations } from '../../crds/names.ts'
 import type { Store } from '../../store/port.ts'
-import { ApiError } from '../http/errors.ts'
 
 const unclaimed = 'Null until the database exists.'
 const secret = 'Null in lists and in reads without credentials.'
@@ -104,14 +104,23 @@ const decode = (base64: string) => Buffer.from(base64, 'base64').toString('utf8'
 
 /**
  * Reads the credentials from the Secret that the instance's status names.
- * @throws ApiError `unavailable` when the Secret is missing or incomplete; StoreError
+ * @returns undefined while the Secret is missing or incomplete, or has another password than the one in force: the operator writes a new
+ * password into the Secret, then into the engine, then its version and id into the status
+ * @throws StoreError
  */
-export async function readCredentials(store: Store, { metadata, status }: SharedInstance): Promise<Credentials> {
+export async function readCredentials(store: Store, { metadata, status }: SharedInstance): Promise<Credentials | undefined> {
   const name = status?.secretRef?.name
   const secret = name === undefined ? undefined : await store.get(Secret, { namespace: metadata.namespace, name })
-  const binding = Binding.safeParse(secret?.data)
-  // No cause: the parser's error may quote the Secret.
-  if (!binding.success) throw new ApiError('unavailable', 'the credentials of this database are not available yet; try again')
+  if (!secret || !isInForce(secret, status)) return undefined
+  const binding = Binding.safeParse(secret.data)
+  if (!binding.success) return undefined
   const { password, uri, 'ca.crt': ca } = binding.data
   return { password: decode(password), uri: decode(uri), ca: ca ? decode(ca) : null }
+}
+
+/** Whether a status names the password of a Secret as the one in force. A Secret and a status from before there were ids have none. */
+function isInForce({ metadata: { annotations: notes = {} } }: Secret, status: SharedInstance['status']): boolean {
+  return (
+    notes[annotations.passwordVersion] === String(status?.passwordVersion) && notes[annotations.passwordId] === status?.passwordId
+  )
 }

@@ -1,10 +1,13 @@
 import { type SharedInstance, InstanceReason, isClaimed } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
+import type { Store } from '../../store/port.ts'
+import { type Credentials, readCredentials } from './instance-view.ts'
 import { withinBudget, whenGone } from '../resources/cache-waits.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { type ApiCode, ApiError } from '../http/errors.ts'
 
 export interface InstanceWaitsDeps {
+  readonly store: Store
   readonly instances: Cache<typeof SharedInstance>
   /** Time budget of a request in milliseconds, except for a deletion. */
   readonly changeMs: number
@@ -27,14 +30,26 @@ export interface InstanceWaits {
     settled: (now: SharedInstance) => boolean,
     arrivedAt: number,
   ): Promise<SharedInstance | undefined>
+  /**
+   * Waits until the status of a claimed instance names the password of its Secret as the one in force. Returns both.
+   * @throws ApiError `unavailable` when the time budget is used up, or at once when the instance is not claimed; `conflict` when another
+   * request deletes it; StoreError
+   */
+  granted(claimed: SharedInstance, arrivedAt: number): Promise<Granted>
   /** Waits until the object is gone from the store; false when the time budget is used up. */
   gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean>
+}
+
+/** Instance with the credentials that are in force by its status. */
+export interface Granted {
+  readonly instance: SharedInstance
+  readonly credentials: Credentials
 }
 
 /** Returns the remaining milliseconds of a budget; a wait of 0 still checks the cache once. */
 const left = (ms: number, arrivedAt: number): number => Math.max(0, ms - (performance.now() - arrivedAt))
 
-export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceWaitsDeps): InstanceWaits {
+export function createInstanceWaits({ store, instances, changeMs, deleteMs }: InstanceWaitsDeps): InstanceWaits {
   /** Returns a check for `waitFor` that ignores the cache until it has the object, and throws once the object is gone. */
   function follow<T>(
     of: SharedInstance,
@@ -62,12 +77,33 @@ export function createInstanceWaits({ instances, changeMs, deleteMs }: InstanceW
     return withinBudget(left(changeMs, arrivedAt), (signal) => instances.waitFor(of.metadata, check, signal))
   }
 
+  async function granted(claimed: SharedInstance, arrivedAt: number): Promise<Granted> {
+    if (claimed.status?.secretRef === undefined)
+      throw retryLater(`this database has no credentials yet; try again in ${RETRY_AFTER} s`)
+    let instance = claimed
+    for (;;) {
+      const credentials = await readCredentials(store, instance)
+      if (credentials) return { instance, credentials }
+      // The status is written after the Secret and the engine, so a change of the instance follows. One during the read counts as well.
+      const { resourceVersion } = instance.metadata
+      const later = await changed(instance, (now) => isLater(now, resourceVersion), arrivedAt)
+      if (!later) throw retryLater(`the password of this database is being replaced; try again in ${RETRY_AFTER} s`)
+      instance = later
+    }
+  }
+
   async function gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean> {
     const outcome = await withinBudget(left(deleteMs, arrivedAt), (signal) => whenGone(instances, deleted, signal))
     return outcome !== undefined
   }
 
-  return { claimed, changed, gone }
+  return { claimed, changed, granted, gone }
+}
+
+/** Whether an instance is another version than the given one. @throws ApiError `conflict` when another request deletes it */
+function isLater({ metadata }: SharedInstance, resourceVersion: string): boolean {
+  if (metadata.deletionTimestamp !== undefined) throw deletedMeanwhile()
+  return metadata.resourceVersion !== resourceVersion
 }
 
 /** Final reasons of a claim that failed, with the answer of each. */

@@ -123,7 +123,7 @@ async function onResource(store: Store, instance: SharedInstance, action: Resour
     case 'add-finalizer':
       return store.mergePatch(SharedInstance, key, { metadata: { finalizers: [...finalizers, FINALIZER] } }, exactly)
     case 'doubt-password':
-      return store.patchStatus(SharedInstance, key, { passwordVersion: null }, exactly)
+      return store.patchStatus(SharedInstance, key, { passwordVersion: null, passwordId: null }, exactly)
     case 'expire':
       // The precondition protects an expiry that was postponed a moment ago.
       await store.delete(SharedInstance, key, exactly)
@@ -141,8 +141,8 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
   const kept = action === 'move-secret' ? existing(seen) : seen.credentials
   // A name is permanent: when the Secret is damaged or gone, the name follows from the status.
   const { name, server } = kept ?? fresh
-  const { password, passwordVersion } = action === 'move-secret' ? existing(seen) : fresh
-  const credentials = { ...fresh, name, server, password, passwordVersion }
+  const { password, passwordVersion, passwordId = fresh.passwordId } = action === 'move-secret' ? existing(seen) : fresh
+  const credentials = { ...fresh, name, server, password, passwordVersion, passwordId }
   await updateCredentials(deps.store, instance, { credentials, address })
   return credentials
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Secret } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { ownerReferenceTo } from '../../crds/kind.ts'
@@ -34,6 +35,9 @@ export async function readCredentials(
   return secret && checkSecret(secret, expected)
 }
 
+/** Credentials to be written into a Secret. */
+export type NewCredentials = Credentials & { readonly passwordId: string }
+
 /** Generates name and password and records them with the chosen server, once: an existing Secret wins. */
 export async function createCredentials(store: Store, instance: SharedInstance, address: Address): Promise<Credentials> {
   const credentials = freshCredentials(instance, address)
@@ -57,12 +61,13 @@ export async function createCredentials(store: Store, instance: SharedInstance, 
 export function freshCredentials(
   { metadata, spec, status }: SharedInstance,
   { engine, server, host, port }: Address,
-): Credentials {
+): NewCredentials {
   return {
     name: status?.name ?? tenantName(spec.identifier, metadata.uid),
     password: engine.drawPassword(),
     server: server.metadata.name,
     passwordVersion: spec.passwordVersion,
+    passwordId: randomUUID(),
     ...{ host, port, tidy: true },
   }
 }
@@ -71,7 +76,7 @@ export function freshCredentials(
 export async function updateCredentials(
   store: Store,
   instance: SharedInstance,
-  change: { credentials: Credentials; address: Address },
+  change: { credentials: NewCredentials; address: Address },
 ): Promise<void> {
   await store.mergePatch(Secret, secretKey(instance), {
     metadata: secretMeta(instance, change.credentials),
@@ -92,10 +97,10 @@ export async function deleteCredentials(store: Store, instance: SharedInstance):
 
 const typeOf = ({ spec }: SharedInstance): string => partsOf(spec.motor).family
 
-function secretMeta(instance: SharedInstance, { server, passwordVersion }: Credentials) {
+function secretMeta(instance: SharedInstance, { server, passwordVersion, passwordId }: NewCredentials) {
   return {
     labels: { [labels.server]: server, [labels.managedBy]: MANAGED_BY },
-    annotations: { [annotations.passwordVersion]: String(passwordVersion) },
+    annotations: { [annotations.passwordVersion]: String(passwordVersion), [annotations.passwordId]: passwordId },
     ownerReferences: [ownerReferenceTo(SharedInstance, instance)],
   }
 }

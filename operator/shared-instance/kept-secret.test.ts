@@ -7,7 +7,10 @@ import { checkSecret, tenantName, suffixOf, tenantSuffix } from './kept-secret.t
 import { IDENTIFIER } from '../../crds/shared-instance.ts'
 
 const CA = 'the CA'
-const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
+const ID = '7c1d3b52-0d3c-4a77-9a31-0f5f0c3f8f11'
+const OTHER_ID = '7c1d3b52-0d3c-4a77-9a31-0f5f0c3f8f12'
+const status = { ...claimedStatus, serverRef: { name: 'server-1' }, passwordId: ID }
+const instance = sharedInstance({ status })
 const { name } = claimedStatus
 
 const texts = {
@@ -17,7 +20,7 @@ const texts = {
 const metadata = {
   ...{ name: 'i-1-credentials', uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '' },
   labels: { 'app.kubernetes.io/managed-by': 'mooring', 'mooring.dev/server': 'server-1' },
-  annotations: { 'mooring.dev/password-version': '1' },
+  annotations: { 'mooring.dev/password-version': '1', 'mooring.dev/password-id': ID },
   ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', name: 'i-1', uid: instance.metadata.uid }],
 }
 
@@ -51,6 +54,22 @@ test.each([
 ])('a Secret is $is', ({ given, result }) => {
   const found = checkSecret(given, { instance, ca: CA })
   expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(result)
+})
+
+const version = { 'mooring.dev/password-version': '1' }
+
+test.each([
+  { is: 'that of its annotation', known: ID, id: OTHER_ID, result: { passwordId: OTHER_ID, tidy: true } },
+  { is: 'that in force when the annotation is gone', known: ID, id: undefined, result: { passwordId: ID, tidy: false } },
+  { is: 'that in force when the annotation is no UUID', known: ID, id: 'x'.repeat(500), result: { passwordId: ID, tidy: false } },
+  { is: 'absent in an instance from before ids', known: undefined, id: undefined, result: { passwordId: undefined, tidy: true } },
+])('the id of a password is $is', ({ known, id, result }) => {
+  const notes = { ...version, ...(id !== undefined && { 'mooring.dev/password-id': id }) }
+  const found = checkSecret(secret({}, { annotations: notes }), {
+    instance: sharedInstance({ status: { ...status, passwordId: known } }),
+    ca: CA,
+  })
+  expect(found).toMatchObject(result)
 })
 
 const unclaimed = sharedInstance()

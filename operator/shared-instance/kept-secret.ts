@@ -11,6 +11,8 @@ export interface Credentials {
   /** Object name of the DatabaseServer. */
   readonly server: string
   readonly passwordVersion: number
+  /** Random UUID drawn with the password. Undefined in a Secret from before there were ids. */
+  readonly passwordId: string | undefined
   readonly host: string
   readonly port: number
   /** False when other values of the Secret were changed by hand: it must be rewritten, though its password is trusted. */
@@ -39,8 +41,8 @@ export function checkSecret(secret: Secret, { instance, ca }: Expected): Credent
   if (server === undefined || !isItsName(text.database, instance) || !isConsistent(text, text.database)) return 'damaged'
   const { database: name, password, host, port } = text
   const isRest = text.provider === PROVIDER && text['ca.crt'] === ca && isAddressed(text)
-  const passwordVersion = versionOf(secret, instance)
-  return { name, password, server, host, port: Number(port), passwordVersion, tidy: isRest && isMarked(secret, instance) }
+  const drawn = { passwordVersion: versionOf(secret, instance), passwordId: passwordIdOf(secret, instance) }
+  return { name, password, server, host, port: Number(port), ...drawn, tidy: isRest && isMarked(secret, instance) }
 }
 
 /**
@@ -57,14 +59,23 @@ const serverOf = ({ metadata }: Secret, { status }: SharedInstance): string | un
 const versionOf = ({ metadata }: Secret, { status }: SharedInstance): number =>
   Number(metadata.annotations?.[annotations.passwordVersion] ?? status?.passwordVersion ?? 0)
 
-/** Whether owner, labels and annotation are unchanged. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Id of the password. Without a valid annotation it is the one in force. */
+function passwordIdOf({ metadata }: Secret, { status }: SharedInstance): string | undefined {
+  const id = metadata.annotations?.[annotations.passwordId]
+  return id !== undefined && UUID.test(id) ? id : status?.passwordId
+}
+
+/** Whether owner, labels and annotations are unchanged. */
 function isMarked(secret: Secret, instance: SharedInstance): boolean {
   const { labels: marks = {}, annotations: notes = {} } = secret.metadata
   return (
     ownerOf(secret, instance) === 'itself' &&
     marks[labels.managedBy] === MANAGED_BY &&
     marks[labels.server] === serverOf(secret, instance) &&
-    notes[annotations.passwordVersion] !== undefined
+    notes[annotations.passwordVersion] !== undefined &&
+    notes[annotations.passwordId] === passwordIdOf(secret, instance)
   )
 }
 

@@ -12,6 +12,24 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
+    does: 'does nothing for an instance from before passwords had ids',
+    given: observed({ status: { ...claimedInstance, passwordId: undefined } }, { secret: { ...SECRET, passwordId: undefined } }),
+    actions: [],
+    reason: 'Claimed',
+  },
+  {
+    does: 'puts the password of a Secret into the engine that is not the one which the status names',
+    given: observed({ status: claimedInstance }, { secret: { ...SECRET, passwordId: 'another' } }),
+    actions: ['password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'continues with a restored Secret of an instance from before passwords had ids',
+    given: observed({ status: { ...claimedInstance, passwordId: undefined } }),
+    actions: ['password', 'verify'],
+    reason: 'Claimed',
+  },
+  {
     does: 'continues a rotation whose Secret was written before a crash',
     given: observed({ status: claimedInstance, spec: { passwordVersion: 2 } }, { secret: { ...SECRET, passwordVersion: 2 } }),
     actions: ['password', 'verify'],
@@ -25,7 +43,7 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
   },
   {
     does: 'continues with a restored Secret whose password the engine did not get before a crash',
-    given: observed({ status: { ...claimedInstance, passwordVersion: undefined } }),
+    given: observed({ status: { ...claimedInstance, passwordVersion: undefined, passwordId: undefined } }),
     actions: ['password', 'verify'],
     reason: 'Claimed',
   },

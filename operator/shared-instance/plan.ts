@@ -24,7 +24,8 @@ export interface Observed {
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
   /** State of its Secret (kept-secret.ts); undefined when there is none. */
-  readonly secret: Pick<Credentials, 'passwordVersion' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
+  readonly secret:
+    Pick<Credentials, 'passwordVersion' | 'passwordId' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
   /** State of its template. `in-use`: the engine found open sessions on it. */
   readonly template: 'none' | 'ready' | 'missing' | 'in-use'
   readonly oversize: boolean
@@ -40,7 +41,7 @@ export interface Observed {
 export type Action =
   | 'add-finalizer'
   | 'expire'
-  /** Removes the password version from the status until the next password is in force, which covers a crash between Secret and engine. */
+  /** Removes the password from the status until the next one is in force, which covers a crash between Secret and engine. */
   | 'doubt-password'
   | 'secret'
   | 'claim'
@@ -204,10 +205,10 @@ const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observe
 
 function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Address): readonly Action[] {
   const desired = instance.spec.passwordVersion
-  const isInForce = instance.status?.passwordVersion === desired
+  const isVersionInForce = instance.status?.passwordVersion === desired
   const draw = drawing(secret, desired)
-  if (draw) return isInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
-  if (!isInForce || passwordChanged) return ['password']
+  if (draw) return isVersionInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
+  if (!isVersionInForce || !isNamed(secret, instance) || passwordChanged) return ['password']
   return isAsWritten(secret, at) ? [] : ['move-secret']
 }
 
@@ -218,6 +219,10 @@ function drawing(secret: Observed['secret'], desired: number): 'secret' | 'renew
   if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
   return secret.passwordVersion === desired ? undefined : 'renew-secret'
 }
+
+/** Whether the status names the password of the Secret. It does not when the Secret was exchanged by hand for another of the same version. */
+const isNamed = (secret: Observed['secret'], { status }: SharedInstance): boolean =>
+  typeof secret === 'object' && secret.passwordId === status?.passwordId
 
 function isAsWritten(secret: Observed['secret'], { host, port }: Address): boolean {
   return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port

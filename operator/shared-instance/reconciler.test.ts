@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
-import { Namespace } from '../../crds/core.ts'
+import { Namespace, Secret } from '../../crds/core.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
-import { FINALIZER } from '../../crds/names.ts'
+import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
@@ -11,6 +11,7 @@ import { keyOf, type Store } from '../../store/port.ts'
 import { databaseServer, region, claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
 import { createReporter } from '../reporter.ts'
+import { decodeSecret } from '../secret-data.ts'
 import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
@@ -103,4 +104,36 @@ test.each([
   expect(conditionOf(now ?? {}, 'Ready')).toMatchObject({ status: 'False', reason })
   expect(reset).toHaveBeenCalledTimes(isKnown ? 1 : 0)
   expect(done).toHaveBeenCalled()
+})
+
+test('the status names a restored password only when the engine has it', async () => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const { template: made } = await makeCopy(store)
+  const before = await store.patchStatus(SharedInstance, made.metadata, { passwordId: '7c1d3b52-0d3c-4a77-9a31-0f5f0c3f8f11' })
+  const passwords: string[] = []
+  const setPassword = vi.fn(({ password }: { readonly password: string }) => Promise.resolve(void passwords.push(password)))
+  setPassword.mockRejectedValueOnce(new MooringError(EngineCode.unavailable, 'the server is gone'))
+  const admin = { setPassword, verify: () => Promise.resolve() } as unknown as EngineAdmin
+  const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
+
+  const key = keyOf(before)
+  const read = async () => ({
+    instance: (await store.get(SharedInstance, key)) ?? expect.fail('it is gone'),
+    secret: await store.get(Secret, { ...key, name: `${key.name}-credentials` }),
+  })
+  await expect(reconcilerOver(store, [before], admins)(key)).rejects.toMatchObject({ code: 'engine_unavailable' })
+  const between = await read()
+  expect(between.secret?.metadata.annotations).toHaveProperty([annotations.passwordId])
+  expect(between.instance.status).not.toHaveProperty('passwordVersion')
+  expect(between.instance.status).not.toHaveProperty('passwordId')
+
+  await reconcilerOver(store, [between.instance], admins)(key)
+  const { instance, secret } = await read()
+  expect(secret).toEqual(between.secret)
+  expect(passwords).toEqual([decodeSecret(secret?.data ?? {}, 'password')])
+  expect(secret?.metadata.annotations).toEqual({
+    [annotations.passwordVersion]: String(instance.status?.passwordVersion),
+    [annotations.passwordId]: instance.status?.passwordId,
+  })
 })

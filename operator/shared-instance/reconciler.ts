@@ -155,7 +155,7 @@ function inForceFields(
   { observed, server }: Observation,
   { credentials, inForce }: { credentials: Credentials; inForce: InForce },
 ) {
-  const { name, passwordVersion, server: serverName } = credentials
+  const { name, passwordVersion, passwordId, server: serverName } = credentials
   const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials
   return {
     name,
@@ -167,6 +167,7 @@ function inForceFields(
     engineVersion: server?.status?.engineVersion,
     serverRef: { name: serverName },
     passwordVersion,
+    passwordId: passwordId ?? null,
     resetVersion: inForce.resetVersion,
   }
 }

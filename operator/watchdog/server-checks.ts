@@ -153,6 +153,11 @@ async function readNamespace({ store, ca }: SecretSearch, namespace: string, cla
   return claimed.map((instance) => {
     const secret = secrets.get(secretName(instance))
     const found = secret && checkSecret(secret, { instance, ca: ca() })
-    return { instance, credentials: typeof found === 'object' && found.tidy ? found : undefined }
+    return { instance, credentials: typeof found === 'object' && isUnchanged(found, instance) ? found : undefined }
   })
+}
+
+/** Whether a Secret is as the operator wrote it. A password of the version in force must be the one that the status names. */
+function isUnchanged({ tidy, passwordVersion, passwordId }: Credentials, { status }: SharedInstance): boolean {
+  return tidy && (passwordVersion !== status?.passwordVersion || passwordId === status.passwordId)
 }

@@ -84,7 +84,7 @@ export function rotatePassword({ store, audit, find, waits, answer }: InstanceDe
       const done = await waits.changed(raised.after, settled, arrivedAt)
       await recorded
       if (!done) throw retryLater('the new password is not in force yet; try again in 5 s')
-      return answer.withCredentials(200, done)
+      return answer.withCredentials(200, done, arrivedAt)
     },
   })
 }

@@ -46,7 +46,7 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
     const recorded = created && audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
     try {
       const claimed = await waits.claimed(object, request.arrivedAt)
-      const reply = await answer.withCredentials(201, claimed)
+      const reply = await answer.withCredentials(201, claimed, request.arrivedAt)
       await recorded
       return reply
     } catch (error) {

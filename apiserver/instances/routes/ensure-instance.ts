@@ -76,7 +76,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
         seen.metadata.generation >= metadata.generation && claimOutcome(seen) !== undefined
       const instance = await waits.changed(found, isClaimDecided, arrivedAt)
       if (!instance) throw claimTimeout(instances.byUid(metadata.uid))
-      const reply = await answer.withCredentials(200, await withExtensions(instance, request))
+      const reply = await answer.withCredentials(200, await withExtensions(instance, request), arrivedAt)
       await audit.record({ principal, requestId, sourceIp, action: 'read', after: instance })
       return reply
     } catch (error) {
@@ -127,7 +127,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
     const by = { principal, requestId, sourceIp }
     const recorded = audit.record({ ...by, action: 'create', after: object })
     try {
-      const reply = await answer.withCredentials(201, await waits.claimed(object, arrivedAt))
+      const reply = await answer.withCredentials(201, await waits.claimed(object, arrivedAt), arrivedAt)
       await recorded
       return reply
     } catch (error) {

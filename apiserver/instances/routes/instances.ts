@@ -88,16 +88,16 @@ export function getInstance({ find, answer, audit }: InstanceDeps): AnyRoute {
     summary: 'Get one database, with its credentials on request.',
     description: [
       'Without `include=credentials`, `password`, `uri` and `tls.ca` are null. With it the caller needs the role editor or admin, and the read is',
-      'recorded in the audit log (`action: read`).',
+      'recorded in the audit log (`action: read`). While the password is being replaced the answer waits, at most 25 seconds, then it is 503.',
     ].join(' '),
     params: InstanceParams,
     query: GetQuery,
     replies: { 200: InstanceData },
-    async handle({ principal, params, query, requestId, sourceIp }) {
+    async handle({ principal, params, query, requestId, sourceIp, arrivedAt }) {
       if (query.include === undefined) return answer.plain(200, await find(principal, params.id))
       const instance = await find(principal, params.id, READS_CREDENTIALS)
       requireNotDeleting(instance)
-      const reply = await answer.withCredentials(200, instance)
+      const reply = await answer.withCredentials(200, instance, arrivedAt)
       await audit.record({ principal, requestId, sourceIp, action: 'read', after: instance })
       return reply
     },

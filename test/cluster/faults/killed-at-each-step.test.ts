@@ -8,7 +8,9 @@ import { Tunnel } from '../../../crds/tunnel.ts'
 import { PersistentVolumeClaim } from '../../../operator/kubernetes/kinds.ts'
 import { childNames } from '../../../operator/server/kubernetes/manifests.ts'
 import { isReady } from '../../../store/conditions.ts'
+import { keyOf } from '../../../store/port.ts'
 import type { Answer } from '../../support/api/answers.ts'
+import { SOON } from '../../support/patience.ts'
 import { query } from '../../support/postgresql/sql.ts'
 import { openTunnelBench, type TunnelBench } from '../tunnels/bench.ts'
 import { type FaultBench, openFaultBench } from './bench.ts'
@@ -75,6 +77,31 @@ describe('an operator killed', () => {
     }
     await expect.poll(found, LATER).toBe(true)
     await bench.expectOneOfEach()
+  })
+
+  test('between a restored Secret and the engine is replaced by another: each answer has a working password', async () => {
+    const identifier = 'operator-change.secret'
+    const before = await bench.granted(identifier)
+    const { store } = bench.engines
+
+    /** Deletes the Secret, waits until the operator has created another, and repeats the request. */
+    async function repeatAfterLoss(): Promise<Answer> {
+      const { items } = await store.list(SharedInstance, { namespace: bench.namespace })
+      const instance = items.find(({ status }) => status?.name === before.name)
+      if (!instance) throw new Error('the instance is gone')
+      const secret = { namespace: bench.namespace, name: instance.status?.secretRef?.name ?? '' }
+      await store.delete(Secret, secret)
+      // The sweep finds the loss within a minute, a reconcile at once.
+      await store.mergePatch(SharedInstance, keyOf(instance), { metadata: { annotations: { 'example.com/touched': 'yes' } } })
+      await vi.waitUntil(() => store.get(Secret, secret), SOON)
+      const answer = await bench.create(identifier)
+      if (answer.status === 201) expect(await query(answer.body.data.instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
+      return answer
+    }
+
+    await expectGranted(identifier, await operator.dyingAt('change.secret', repeatAfterLoss))
+    expect((await bench.granted(identifier)).password).not.toBe(before.password)
+    await expect(query(before, 'SELECT 1')).rejects.toMatchObject({ code: '28P01' })
   })
 
   test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(

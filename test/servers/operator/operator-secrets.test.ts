@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
+import { annotations } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { conditionOf, isReady } from '../../../store/conditions.ts'
 import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
-import { decodeSecret, encodeSecret } from '../../../operator/secret-data.ts'
 import { SOON } from '../../support/patience.ts'
+import { decodeSecret, encodeSecret } from '../../../operator/secret-data.ts'
 
 const NAMESPACE = 'acme--prod'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -29,6 +31,19 @@ const secret = () => operator.store.get(Secret, key())
 const text = async (field: string) => decodeSecret((await secret())?.data ?? {}, field)
 const instance = () => operator.instances.get({ namespace: NAMESPACE, name })
 
+/** Waits until the status names a password of the Secret as the one in force. Returns its id. */
+async function untilInForce(isExpected: (id: string) => boolean = () => true): Promise<string> {
+  const inForce = async () => {
+    const notes = (await secret())?.metadata.annotations ?? {}
+    const { passwordVersion, passwordId = '' } = instance()?.status ?? {}
+    expect(notes[annotations.passwordId]).toBe(passwordId)
+    expect(notes[annotations.passwordVersion]).toBe(String(passwordVersion))
+    expect(isExpected(passwordId)).toBe(true)
+    return passwordId
+  }
+  return await vi.waitFor(inForce, SOON)
+}
+
 /** Whether a client can log in with the URI of the Secret. */
 async function logsIn(): Promise<boolean> {
   const client = new pg.Client({ connectionString: await text('uri') })
@@ -48,11 +63,11 @@ beforeEach(async () => {
 })
 
 test('a deleted Secret is restored with a new password, which the engine accepts', async () => {
-  const [before, password] = [await secret(), await text('password')]
+  const [before, password, id] = [await secret(), await text('password'), instance()?.status?.passwordId]
   const secretRef = instance()?.status?.secretRef
   await operator.store.delete(Secret, key())
-  await expect.poll(() => text('password'), SOON).toMatch(/^[0-9A-Za-z]{24}$/)
-  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  await untilInForce((now) => now !== id)
+  expect(await text('password')).toMatch(/^[0-9A-Za-z]{24}$/)
   expect(await text('password')).not.toBe(password)
   expect(await text('database')).toBe(decodeSecret(before?.data ?? {}, 'database'))
   expect(instance()?.status?.secretRef).toEqual(secretRef)
@@ -68,7 +83,7 @@ test.each([
   await operator.store.mergePatch(Secret, key(), { data })
   const restored = async () => [await text('username'), await text('database'), (await text('password'))?.length]
   await expect.poll(restored, SOON).toEqual([database, database, 24])
-  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  await untilInForce()
   expect(await text('password')).not.toBe(password)
   expect(await logsIn()).toBe(true)
 })
@@ -82,10 +97,25 @@ test.each([
   await operator.store.mergePatch(Secret, key(), patch)
   const rest = async () => {
     const now = await secret()
-    return { data: now?.data, labels: now?.metadata.labels, owners: now?.metadata.ownerReferences }
+    const { labels, annotations: notes, ownerReferences: owners } = now?.metadata ?? {}
+    return { data: now?.data, labels, notes, owners }
   }
   const { data, metadata } = before ?? {}
-  await expect.poll(rest, SOON).toEqual({ data, labels: metadata?.labels, owners: metadata?.ownerReferences })
+  const { labels, annotations: notes, ownerReferences: owners } = metadata ?? {}
+  await expect.poll(rest, SOON).toEqual({ data, labels, notes, owners })
+  await untilInForce()
+  expect(await logsIn()).toBe(true)
+})
+
+test('a Secret that a tenant exchanged for another with a valid id is put in force', async () => {
+  const before = instance()?.status?.passwordId
+  const [uri = '', password = ''] = [await text('uri'), await text('password')]
+  const data = encodeSecret({ password: 'chosen', uri: uri.replace(password, 'chosen') })
+  const id = randomUUID()
+  await operator.store.mergePatch(Secret, key(), { metadata: { annotations: { [annotations.passwordId]: id } }, data })
+  expect(before).not.toBe(id)
+  await untilInForce((now) => now === id)
+  expect(await text('password')).toBe('chosen')
   expect(await logsIn()).toBe(true)
 })
 
@@ -107,14 +137,18 @@ test('a Secret of the same name with another owner stays unchanged, and the inst
   expect(await logsIn()).toBe(true)
 })
 
-test('a crash between the restored Secret and the engine leaves no invalid password', async () => {
+test.each([
+  { named: 'none', left: { passwordVersion: null, passwordId: null } },
+  { named: 'another', left: { passwordId: randomUUID() } },
+])('a crash between the restored Secret and the engine leaves no invalid password: the status names $named', async ({ left }) => {
+  const id = instance()?.status?.passwordId
   const { status } = instance() ?? {}
-  // State after a crash: the Secret is whole, the engine has another password, and the status names none in force.
+  // State after a crash: the Secret is whole, the engine has another password, and the status names none or another.
   const admin = await server.client()
   await admin.query(`ALTER ROLE "${status?.name ?? ''}" PASSWORD 'another'`)
-  await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, { passwordVersion: null })
-  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === undefined)
-  await operator.untilInstance(name, (now) => now?.status?.passwordVersion === 1)
+  await operator.store.patchStatus(SharedInstance, { namespace: NAMESPACE, name }, left)
+  await operator.untilInstance(name, (now) => now?.status?.passwordId !== id)
+  await operator.untilInstance(name, (now) => now?.status?.passwordId === id)
   expect(await logsIn()).toBe(true)
 })
 

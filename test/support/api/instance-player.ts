@@ -1,4 +1,5 @@
 import { Secret } from '../../../crds/core.ts'
+import { annotations } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Cache } from '../../../store/cache.ts'
 import { ready, withCondition } from '../../../store/conditions.ts'
@@ -13,6 +14,9 @@ export interface InstancePlayer {
   /** Reasons of rejection, by the identifier of the instance. */
   refuse(identifier: string, reason: string): void
 }
+
+/** Id of the simulated password of a version. */
+const idOf = (version: number) => `00000000-0000-4000-8000-${String(version).padStart(12, '0')}`
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -41,16 +45,19 @@ export function playOperator(store: Store, instances: Cache<typeof SharedInstanc
 
   async function claim({ spec }: SharedInstance, secret: Key) {
     const password = `password-${spec.passwordVersion}`
+    const passwordId = idOf(spec.passwordVersion)
+    const marks = { [annotations.passwordVersion]: String(spec.passwordVersion), [annotations.passwordId]: passwordId }
     const data = { password: base64(password), uri: base64(`postgresql://u:${password}@127.0.0.1:15432/n`) }
     try {
-      await store.create(Secret, { metadata: { name: secret.name, namespace: secret.namespace ?? '' }, type: 'Opaque', data })
+      const metadata = { name: secret.name, namespace: secret.namespace ?? '', annotations: marks }
+      await store.create(Secret, { metadata, type: 'Opaque', data })
     } catch (error) {
       if (!isStoreError(error, 'already_exists')) throw error
-      await store.mergePatch(Secret, secret, { data })
+      await store.mergePatch(Secret, secret, { metadata: { annotations: marks }, data })
     }
     const { passwordVersion, resetVersion, enabled: isEnabled } = spec
     const at = { name: 'n', user: 'u', host: '127.0.0.1', port: 15432, engineVersion: '15.4' }
-    return { ...at, secretRef: { name: secret.name }, passwordVersion, resetVersion, isEnabled }
+    return { ...at, secretRef: { name: secret.name }, passwordVersion, passwordId, resetVersion, isEnabled }
   }
 
   function work(): void {

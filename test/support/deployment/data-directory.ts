@@ -71,7 +71,7 @@ export async function isInitialising(dataDir: string): Promise<boolean> {
 }
 
 /** Returns the operator's logins of all running servers of `dataDir`. */
-async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
+export async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
   await using state = await openStateOf(dataDir)
   const { items } = await state.store.list(DatabaseServer)
   return await Promise.all(items.filter(isReady).map((server) => targetOf(dataDir, state.store, server)))

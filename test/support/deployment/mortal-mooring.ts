@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { Answer } from '../api/answers.ts'
+import { SOON } from '../patience.ts'
 import { type Mooring, startMooring } from './mooring.ts'
 import { createStepTrap } from './step-trap.ts'
 
@@ -12,6 +13,10 @@ export interface MortalMooring extends AsyncDisposable {
   readonly call: Mooring['call']
   /** Calls `act`, and expects that the process dies at the step. @returns the response, if it arrived before */
   expectKilledAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined>
+  /** Kills Mooring (SIGKILL) and waits until it has ended. Its database servers live on. */
+  kill(): Promise<void>
+  /** Starts a killed Mooring again, and expects that it dies at a step that the start causes. */
+  expectKilledAtStart(step: string): Promise<void>
   /** Starts Mooring again. */
   start(): Promise<void>
   /** Runs {@link MortalMooring.expectKilledAt}, then starts Mooring again. @returns the response, if it arrived before */
@@ -38,8 +43,23 @@ export async function startMortal(): Promise<MortalMooring> {
     living = ownership.use(await startMooring({ dataDir, ...trap.options }))
   }
 
+  async function hasEnded({ process }: Mooring): Promise<void> {
+    if (process.exitCode === null && process.signalCode === null) await once(process, 'exit')
+  }
+
   return {
     ...{ dataDir, expectKilledAt, start },
+    async kill() {
+      living.process.kill('SIGKILL')
+      await hasEnded(living)
+    },
+    async expectKilledAtStart(step) {
+      await trap.arm({ step })
+      // The step may come before Mooring is ready, which fails the start, or after.
+      const [started] = await Promise.allSettled([start()])
+      await vi.waitUntil(() => trap.isSprung(), SOON)
+      if (started.status === 'fulfilled') await hasEnded(living)
+    },
     living: () => living,
     call: (...about) => living.call(...about),
     async dieAt(step, act) {

@@ -5,11 +5,16 @@ import { type InstanceTraits, sharedInstance } from '../../builders/resources.ts
 /** Current time of {@link observedInstance}. */
 const NOW = Date.parse('2026-01-01T00:00:00Z')
 
+/** Id of the password of a claimed instance. */
+const PASSWORD_ID = '7c1d3b52-0d3c-4a77-9a31-0f5f0c3f8f11'
+
 /** Observed Secret of a claimed instance. */
-export const SECRET = { passwordVersion: 1, host: '127.0.0.1', port: 5432, tidy: true }
+export const SECRET = { passwordVersion: 1, passwordId: PASSWORD_ID, host: '127.0.0.1', port: 5432, tidy: true }
 
 /** Status of an instance that has its database. */
-export const claimedInstance: SharedInstance['status'] = { name: 'pr1abc', isEnabled: true, passwordVersion: 1, resetVersion: 0 }
+export const claimedInstance: SharedInstance['status'] = {
+  ...{ name: 'pr1abc', isEnabled: true, passwordVersion: 1, passwordId: PASSWORD_ID, resetVersion: 0 },
+}
 
 /** Returns the observed state of an instance with a finalizer, on a reachable server, apart from the given fields. */
 export function observedInstance({ metadata, ...given }: InstanceTraits, rest: Partial<Observed> = {}): Observed {
