@@ -7,11 +7,11 @@ import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture
 import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { rawVisitor } from '../../support/edge/raw-http.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Responses that come before the end of their request, to visitors that read only after they have written all of it. */
 
 const run = promisify(execFile)
-const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context, limits: { lingerIdleMs: 1_000, sweepMs: 20 } })
 afterAll(async () => {
@@ -99,7 +99,7 @@ describe('a visitor with an early response', () => {
     more(visitor.socket)
     await visitor.sees('403 ')
     const connections = () => own.registry.getSingleMetricAsString('mooring_edge_visitor_connections')
-    await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), soon)
+    await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), SOON)
   }
 
   test('that sends nothing more is disconnected', () => isDisconnected({ lingerIdleMs: 100, lingerMs: 60_000 }, () => undefined))

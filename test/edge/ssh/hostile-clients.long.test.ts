@@ -7,9 +7,9 @@ import { answered } from '../../support/edge/raw-http.ts'
 import { handlersOf, KEY, logIn, newKey, protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const MIB = 1024 * 1024
-const soon = { timeout: 20_000, interval: 20 }
 
 let edge: WholeEdge
 let other: Honest
@@ -100,7 +100,7 @@ describe('other tunnels are served while a client', () => {
       return visitor
     })
     await other.expectServed()
-    await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), soon)
+    await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), SOON)
     expect((await memoryOf()) - before).toBeLessThan(48 * MIB)
     for (const visitor of visitors) visitor.destroy()
   })
@@ -175,7 +175,7 @@ describe('other tunnels are served while a client', () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     for (let round = 0; round < 50; round++) {
       protocolOf(hostile.client).rekey()
-      await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...soon, interval: 1 })
+      await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...SOON, interval: 1 })
     }
     await other.expectServed()
   })

@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { protocolOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const edge = await startSshEdge()
-const soon = { timeout: 10_000, interval: 10 }
 
 describe('a client without a login', () => {
   const kexinit = (length: number) => Buffer.concat([Buffer.of(0, 0, 0, length, 4, 20), Buffer.alloc(length - 2)])
@@ -47,7 +47,7 @@ describe('a client without a login', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => guess(`127.3.0.${index + 1}`)))
     expect(new Set(answers)).toEqual(new Set(['All configured authentication methods failed']))
     const counted = async () => (await own.registry.getSingleMetric('mooring_ssh_refused_logins_total')?.get())?.values
-    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'no_credential' }, value: 20 }]), soon)
+    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'no_credential' }, value: 20 }]), SOON)
     expect(own.records.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'refused'))
   })
 
@@ -99,7 +99,7 @@ describe('a client without a login', () => {
     await vi.waitFor(async () => {
       heard.push(await attempt({ authHandler: () => undefined }, 'handshake'))
       expect(heard.at(-1)).toBe('closed')
-    }, soon)
+    }, SOON)
     expect(heard.slice(0, 3)).toEqual(['handshake', 'handshake', 'handshake'])
   })
 

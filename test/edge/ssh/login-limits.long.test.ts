@@ -6,10 +6,10 @@ import { Client, type ConnectConfig } from 'ssh2'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Limits by failed logins of a source. */
 
-const soon = { timeout: 20_000, interval: 10 }
 const never = new AbortController().signal
 const REFUSED = 'All configured authentication methods failed'
 const TOO_MANY = sentences.refused('rate')
@@ -45,7 +45,7 @@ test.each([
   expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
   expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
   edge.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
-  expect(await edge.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
+  expect(await edge.sessions.waitFor(hostname, SOON.timeout, never)).toBeDefined()
 })
 
 test('after too many failures, the edge rejects weak and wrong passwords, and accepts one of the API', async () => {
@@ -57,7 +57,7 @@ test('after too many failures, the edge rejects weak and wrong passwords, and ac
   for (const wrong of [weak, 'mt_guess', `mt_${'x'.repeat(32)}`])
     expect(await logIn(edge.port, { username: hostname, password: wrong })).toContain(TOO_MANY)
   expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
-  await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), soon)
+  await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), SOON)
 })
 
 test('a flood of failed logins is served at a fixed rate, and a valid key of its address logs in meanwhile', async () => {
@@ -73,7 +73,7 @@ test('a flood of failed logins is served at a fixed rate, and a valid key of its
     }
   }
   const guessers = Array.from({ length: 8 }, guess)
-  await vi.waitFor(() => expect(handshakes).toBeGreaterThan(5), soon)
+  await vi.waitFor(() => expect(handshakes).toBeGreaterThan(5), SOON)
   const [before, began] = [handshakes, performance.now()]
   for (let count = 0; count < 3; count++) expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
   const seconds = (performance.now() - began) / 1_000
@@ -93,7 +93,7 @@ test('idle connections are closed for a newer one of their address after giveWay
     let text = ''
     idle[0]?.on('data', (data) => (text += data.toString('latin1'))).once('close', () => resolve(text))
   })
-  await vi.waitFor(async () => expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in'), soon)
+  await vi.waitFor(async () => expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in'), SOON)
   expect(await first).toContain('too many connections from your address')
   for (const socket of idle) socket.destroy()
 })

@@ -8,13 +8,13 @@ import { sentences } from '../../../edge/ssh/sentences.ts'
 import { string, uint32 } from '../../../edge/ssh/wire-format.ts'
 import { protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Invalid and excessive messages of clients, and the edge's responses. */
 
 const TRIES = 3
 const edge = await startSshEdge({ loginTries: TRIES })
 afterAll(() => edge[Symbol.asyncDispose]())
-const soon = { timeout: 10_000, interval: 10 }
 
 /** Internal members of ssh2's client, in addition to {@link protocolOf}. */
 interface Inside {
@@ -79,11 +79,11 @@ describe('a message of an unknown type', () => {
     async ({ cipher, hmac }) => {
       const { client, unknown, hostname } = await login({ algorithms: { cipher: [cipher], hmac: [hmac] } })
       const sent = sendUnknown(client)
-      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
       protocolOf(client).rekey()
-      await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), soon)
+      await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), SOON)
       sent.push(...sendUnknown(client))
-      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
       await new Promise<void>((resolve, reject) => {
         client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
       })
@@ -94,7 +94,7 @@ describe('a message of an unknown type', () => {
     const { client, unknown } = await login()
     sendMessage(client, Buffer.alloc(0))
     const sent = sendUnknown(client)
-    await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+    await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
   })
 
   test('sent repeatedly, without reading responses, ends the connection', async () => {
@@ -129,7 +129,7 @@ describe('a truncated message ends the connection:', () => {
     sendMessage(client, Buffer.concat(message))
     await gone
     const reason = () => edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`)?.reason
-    await vi.waitFor(() => expect(reason()).toBe('protocol_error'), soon)
+    await vi.waitFor(() => expect(reason()).toBe('protocol_error'), SOON)
   })
 })
 
@@ -229,7 +229,7 @@ describe('an empty packet during the first key exchange', () => {
     socket.once('close', () => (over.yet = true))
     // The edge answers the client's share with its own and SSH_MSG_NEWKEYS.
     const agreed = () => heard.includes(Buffer.of(0, 0, 0, 12, 10, 21))
-    await vi.waitFor(() => expect(over.yet || agreed()).toBe(true), soon)
+    await vi.waitFor(() => expect(over.yet || agreed()).toBe(true), SOON)
     if (ends) await vi.waitFor(() => expect(over.yet).toBe(true), { timeout: 5_000 })
     else expect(agreed()).toBe(true)
   })

@@ -6,9 +6,9 @@ import { sentences } from '../../../edge/ssh/sentences.ts'
 import { honest } from '../../support/edge/attack-tools.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const MIB = 1024 * 1024
-const soon = { timeout: 20_000, interval: 100 }
 const { failedPerSource, failedPerSourceAndTunnel, refusalsPerTunnel, slowHandshakesPerSecond } = DEFAULT_SSH_LIMITS
 const REFUSED = 'All configured authentication methods failed'
 const TOO_MANY = sentences.refused('rate')
@@ -150,7 +150,7 @@ test('100,000 wrong passwords leave memory and journal bounded, and valid logins
   expect(heard.keyExchange).toBeLessThanOrEqual(SOURCES.length * slowHandshakesPerSecond * seconds)
   const [first = 0] = used
   expect(Math.max(...used) - first).toBeLessThan(24 * MIB)
-  await vi.waitFor(async () => expect((await memory()) - first).toBeLessThan(8 * MIB), soon)
+  await vi.waitFor(async () => expect((await memory()) - first).toBeLessThan(8 * MIB), SOON)
 
   const refused = [
     { labels: { reason: 'password' }, value: SOURCES.length * failedPerSourceAndTunnel },

@@ -5,8 +5,8 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy, selfSigned } from '../../../support/edge/proxy-fixture.ts'
 import { answered, carelessBackend, OK, rawBackend, rawVisitor } from '../../../support/edge/raw-http.ts'
 import { freshHostname } from '../../../support/edge/ssh-edge.ts'
+import { SOON } from '../../../support/patience.ts'
 
-const soon = { timeout: 15_000, interval: 20 }
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({
   contextFor: async () => context,
@@ -67,7 +67,7 @@ test('an invalid chunk ends its connection, and the rest is not forwarded', asyn
   await using raw = await rawBackend(() => undefined)
   const host = tunnelTo(raw.port)
   const visitor = rawVisitor(edge.httpPort, post(host, 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n'))
-  await vi.waitUntil(() => raw.received[0]?.endsWith('abc\r\n'), soon)
+  await vi.waitUntil(() => raw.received[0]?.endsWith('abc\r\n'), SOON)
   visitor.socket.write(`0\r\nX: y\n\r\n${smuggled}`)
   expect(await visitor.over).toMatch(/400 [^]*bad_request/)
   expect(raw.received.join('')).toMatch(/3\r\nabc\r\n$/)
@@ -171,10 +171,10 @@ test('requests of a tunnel above its limit are 429 until others have ended', asy
   const host = tunnelTo(raw.port)
   const ask = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
   const stuck = [1, 2, 3].map(() => rawVisitor(edge.httpPort, ask('/never')))
-  await vi.waitUntil(() => raw.received.length === 3, soon)
+  await vi.waitUntil(() => raw.received.length === 3, SOON)
   expect(await answered(edge.httpPort, ask('/now'))).toMatch(/429 [^]*overloaded[^]*Retry-After/)
   for (const { socket } of stuck) socket.destroy()
-  await vi.waitFor(async () => expect(await answered(edge.httpPort, ask('/now'))).toMatch(/200 OK/), soon)
+  await vi.waitFor(async () => expect(await answered(edge.httpPort, ask('/now'))).toMatch(/200 OK/), SOON)
 })
 
 test('an upload that the backend does not read stops when the buffers are full', async () => {
@@ -191,7 +191,7 @@ test('an upload that the backend does not read stops when the buffers are full',
   // The timeout of slow bodies must not end the upload: the edge itself stops the visitor.
   const before = process.memoryUsage().rss
   await once(visitor, 'drain')
-  await vi.waitFor(() => expect(visitor.writableNeedDrain).toBe(true), soon)
+  await vi.waitFor(() => expect(visitor.writableNeedDrain).toBe(true), SOON)
   expect(process.memoryUsage().rss - before).toBeLessThan(64_000_000)
   visitor.destroy()
 })
@@ -212,7 +212,7 @@ test('the edge closes a hundred downloads of visitors that do not read', async (
     socket.write(`GET / HTTP/1.1\r\nHost: 00000000000000aa.${DOMAIN}\r\n\r\n`)
     return once(socket, 'close')
   })
-  await vi.waitUntil(() => raw.received.length === 100, soon)
+  await vi.waitUntil(() => raw.received.length === 100, SOON)
   await vi.waitUntil(() => patient.records.length === 100, { timeout: 30_000, interval: 50 })
   expect(patient.records.every(({ status, reason }) => status === 200 && reason === 'visitor_gone')).toBe(true)
   await patient.proxy.close()

@@ -11,9 +11,9 @@ import { forwardTo, running, sshUser } from '../../../support/edge/openssh.ts'
 import { logIn, type LoggedIn } from '../../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../../support/edge/ssh-edge.ts'
+import { SOON } from '../../../support/patience.ts'
 
 const MIB = 1024 * 1024
-const soon = { timeout: 30_000, interval: 50 }
 
 let edge: WholeEdge
 let other: Honest
@@ -70,7 +70,7 @@ test('the edge closes a thousand visitors that send a head byte by byte, and ser
   await other.expectServed()
   await Promise.all(closed)
   for (const dribble of dribbles) clearInterval(dribble)
-  await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
+  await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), SOON)
 })
 
 test('the edge closes two hundred visitors whose bodies stop half way, and frees their channels', async () => {
@@ -81,7 +81,7 @@ test('the edge closes two hundred visitors whose bodies stop half way, and frees
   )
   await other.expectServed()
   for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 /)
-  await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), soon)
+  await vi.waitFor(async () => expect((await edge.usage()).visitors).toBe(0), SOON)
 })
 
 test('a hundred downloads of visitors that do not read use less than 64 MB of the edge', async () => {
@@ -96,7 +96,7 @@ test('a hundred downloads of visitors that do not read use less than 64 MB of th
   await edge.set(hostname, { authorizedKeys: [user.publicKey] })
   const sessions = (await edge.usage()).sessions
   await using ssh = running(['ssh', ...user.options, ...forwardTo(edge, hostname, backend.port)])
-  await vi.waitFor(async () => expect((await edge.usage()).sessions, ssh.said()).toBe(sessions + 1), soon)
+  await vi.waitFor(async () => expect((await edge.usage()).sessions, ssh.said()).toBe(sessions + 1), SOON)
   const before = await edge.usage()
   const readers = Array.from({ length: 100 }, () => visitor(`GET / HTTP/1.1\r\nHost: ${hostOf({ hostname })}\r\n\r\n`).pause())
   let [most, resident] = [0, 0]
@@ -162,7 +162,7 @@ test.each(TRANSPORTS)(
     await edge.set(hostname, { authorizedKeys: [user.publicKey] })
     const sessions = (await edge.usage()).sessions
     await using ssh = running(['ssh', ...user.options, ...forwardTo(edge, hostname, backend.port)])
-    await vi.waitFor(async () => expect((await edge.usage()).sessions, ssh.said()).toBe(sessions + 1), soon)
+    await vi.waitFor(async () => expect((await edge.usage()).sessions, ssh.said()).toBe(sessions + 1), SOON)
     const before = await memoryOf()
     using sender = upload(transport, hostOf({ hostname }))
     let last = -1
@@ -171,7 +171,7 @@ test.each(TRANSPORTS)(
       for (let count = 0; count < 5; count++) await other.expectServed()
     }
     // The garbage of data in transit is collected soon.
-    await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), soon)
+    await vi.waitFor(async () => expect((await memoryOf()) - before).toBeLessThan(4_000_000), SOON)
     // A pause of the sender may also be one of a busy machine, with data still on its way.
     await vi.waitFor(async () => {
       const queues = await socketQueues()
@@ -181,7 +181,7 @@ test.each(TRANSPORTS)(
         .reduce((sum, { toSend, received }) => sum + toSend + received, 0)
       expect(unsent + atTarget).toBeGreaterThan(0)
       expect(sender.taken() - unsent - atTarget).toBeLessThan(4_000_000)
-    }, soon)
+    }, SOON)
   },
 )
 
@@ -249,7 +249,7 @@ test('a hundred requests of an HTTP/2 visitor that reads nothing use less than 6
   ])
   flood.socket.write(Buffer.concat([widestWindow, ...Array.from({ length: 100 }, (_, index) => headers(2 * index + 1, fields))]))
   flood.socket.pause()
-  await vi.waitFor(() => expect(backend.received).toHaveLength(100), soon)
+  await vi.waitFor(() => expect(backend.received).toHaveLength(100), SOON)
   await other.expectServed()
   expect((await memoryOf()) - before).toBeLessThan(64_000_000)
 })
