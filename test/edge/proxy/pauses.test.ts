@@ -8,6 +8,7 @@ import type { ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Session } from '../../../edge/sessions.ts'
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
+import { settled } from '../../support/edge/settled.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
 
@@ -186,13 +187,8 @@ test.for(['http', 'https'] as const)(
     const { visitor } = await visitorBy(scheme, host)
     visitor.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(COUNT))
     // Waits until the buffers between backend and visitor are full.
-    let answered = 0
-    const goesOn = () => {
-      const before = answered
-      answered = recordsOf(hostname).length
-      return answered === 0 || answered > before
-    }
-    await vi.waitUntil(() => !goesOn(), { timeout: 10_000, interval: 300 })
+    await vi.waitUntil(() => recordsOf(hostname).length > 0, SOON)
+    const answered = await settled(() => recordsOf(hostname).length)
     expect(answered).toBeLessThan(COUNT)
     visitor.end()
     const got = await text(visitor)

@@ -3,6 +3,7 @@ import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/ht
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
 import { settableClock } from '../../support/clocks.ts'
+import { settled } from '../../support/edge/settled.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
 
@@ -64,13 +65,8 @@ describe('requests behind responses that are not read', () => {
     cleanup.defer(() => void visitor.socket.destroy())
     visitor.socket.pause()
     visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${served.host}\r\n\r\n`.repeat(COUNT))
-    let before = -1
-    function isStill(): boolean {
-      const last = before
-      before = own.records.length
-      return before > 0 && before === last && before === asked
-    }
-    await vi.waitUntil(isStill, { timeout: 10_000, interval: 300 })
+    await vi.waitUntil(() => asked > 0, SOON)
+    const before = await settled(() => (own.records.length === asked ? asked : Number.NaN))
     expect(before).toBeLessThan(COUNT)
     return {
       ...{ visitor, count: COUNT, before },

@@ -116,14 +116,14 @@ test('a head without end uses bounded memory', async () => {
   using visitor = await http2Visitor(edge.httpsPort, host)
   visitor.socket.write(openHeaders(1, block(pseudo(host))))
   const more = continuation(1, block([['x', 'y'.repeat(8_000)]]))
-  const before = process.memoryUsage().rss
   const send = () => {
     while (!visitor.socket.destroyed && visitor.socket.write(more)) continue
   }
   visitor.socket.on('drain', send)
   send()
   await visitor.closed
-  expect(process.memoryUsage().rss - before).toBeLessThan(64_000_000)
+  // The edge closes the connection long before it holds so much. The number includes the kernel's buffers.
+  expect(visitor.socket.bytesWritten).toBeLessThan(64_000_000)
 })
 
 test.each<[string, (host: string) => Buffer]>([
