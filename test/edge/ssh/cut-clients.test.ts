@@ -6,12 +6,12 @@ import { honest, type Honest } from '../../support/edge/attack-tools.ts'
 import { answered } from '../../support/edge/raw-http.ts'
 import { logIn, protocolOf, socketOf } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
-import { SOON } from '../../support/patience.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 let edge: WholeEdge
 let other: Honest
 beforeAll(async () => {
-  edge = await startWholeEdge({ ssh: { loginGraceMs: 3_000 } })
+  edge = await startWholeEdge({ ssh: { forwardGraceMs: patient(60_000) } })
   other = await honest(edge)
 })
 afterAll(async () => {
