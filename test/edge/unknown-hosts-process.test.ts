@@ -14,6 +14,7 @@ import { encodeSecret } from '../../operator/secret-data.ts'
 import { serveStore, type EdgeProcess, startEdgeProcess } from '../support/edge/edge-process.ts'
 import { makeKey, visit } from '../support/edge/mesh-client.ts'
 import { DOMAIN, ENDPOINT, openMeshFixture } from '../support/edge/mesh-edges.ts'
+import { freshHostname } from '../support/edge/ssh-edge.ts'
 import { freePort } from '../support/free-port.ts'
 import { SOON } from '../support/patience.ts'
 
@@ -103,7 +104,8 @@ test('an edge serves a renewed certificate for unknown hosts without a restart',
 })
 
 test('an edge waits for a tunnel’s own certificate instead of serving the one for unknown hosts', async () => {
-  const [hostname, key] = ['a'.repeat(16), { namespace: 'acme--prod', name: 'late' }]
+  const hostname = freshHostname()
+  const key = { namespace: 'acme--prod', name: `late-${hostname}` }
   const name = `tunnel-${hostname}-certificate`
   const { certificate, key: privateKey } = await issueCertificate({
     ca: fixture.ca,
@@ -117,7 +119,8 @@ test('an edge waits for a tunnel’s own certificate instead of serving the one 
   })
   // The edge has read the tunnel once it asks for the Secret.
   await vi.waitFor(() => expect(api.secretReads()).toContain(name), SOON)
-  const handshake = shown(edge, hostname)
+  // A handshake waits a few seconds for the certificate, and then fails. Visitors repeat it.
+  const handshake = vi.waitFor(() => shown(edge, hostname), SOON)
   await vi.waitFor(() => expect(api.secretReads().filter((read) => read === name).length).toBeGreaterThan(3), SOON)
   await fixture.store.create(Secret, {
     metadata: { namespace: SYSTEM_NAMESPACE, name, labels: { [labels.endpoint]: ENDPOINT } },
