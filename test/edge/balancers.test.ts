@@ -51,7 +51,7 @@ async function curl(from: string, args: readonly string[]): Promise<string> {
     '-sS',
     '-k',
     '--max-time',
-    '20',
+    String(SOON.timeout / 1_000),
     '--interface',
     from,
     '-w',

@@ -27,7 +27,7 @@ const saying = (sent: string, config = {}) =>
 /** Returns the output of curl: all heads, and the body. */
 async function curlHttp2(host: string): Promise<string> {
   const at = [`https://${host}:${edge.httpsPort}/`, '--resolve', `${host}:${edge.httpsPort}:127.0.0.1`]
-  return (await run('curl', ['-ski', '--max-time', '20', '--http2', ...at])).stdout
+  return (await run('curl', ['-ski', '--max-time', String(SOON.timeout / 1_000), '--http2', ...at])).stdout
 }
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'

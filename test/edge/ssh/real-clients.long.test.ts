@@ -177,6 +177,9 @@ describe('visitors are served', () => {
       '32',
       '-d',
       '2s',
+      // By default, wrk counts a response that takes longer than two seconds as an error.
+      '--timeout',
+      `${SOON.timeout / 1_000}s`,
       '-H',
       `Host: ${host}`,
       `http://127.0.0.1:${edge.ports.http}/`,

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { openChannel, startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
-import { SOON } from '../../support/patience.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()
 const never = new AbortController().signal
@@ -141,7 +141,7 @@ describe('a session', () => {
     expect(client.output.text).toContain(`-R is missing. Type: ssh -p ${edge.port} -R 80:localhost:3000 ${hostname}@127.0.0.1`)
   })
 
-  test('carries 256 MiB in both directions with a slow reader in bounded memory', async () => {
+  test('carries 256 MiB in both directions with a slow reader in bounded memory', { timeout: patient(60_000) }, async () => {
     const { session } = await served()
     const block = randomBytes(64 * 1024)
     const blocks = 4096

@@ -59,7 +59,7 @@ export async function startEchoTunnels() {
 
   async function sessionOf(hostname: string): Promise<Session> {
     const session = await edge.sessions.waitFor(hostname, SOON.timeout, never)
-    if (!session) throw new Error('no session within 10 s')
+    if (!session) throw new Error(`no session within ${SOON.timeout} ms`)
     return session
   }
 
