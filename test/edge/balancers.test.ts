@@ -11,9 +11,9 @@ import { binaryHeader, lineFor, startBalancer } from '../support/edge/balancer.t
 import { DOMAIN, startProxy, selfSigned } from '../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { freshHostname, startBackend, startSshEdge } from '../support/edge/ssh-edge.ts'
+import { SOON } from '../support/patience.ts'
 
 const run = promisify(execFile)
-const soon = { timeout: 10_000, interval: 10 }
 const never = new AbortController().signal
 /** Trusted balancers of these tests. Other addresses of this machine belong to ordinary visitors. */
 const trusted = ['127.0.0.1', '203.0.113.99']
@@ -51,7 +51,7 @@ async function curl(from: string, args: readonly string[]): Promise<string> {
     '-sS',
     '-k',
     '--max-time',
-    '20',
+    String(SOON.timeout / 1_000),
     '--interface',
     from,
     '-w',
@@ -194,7 +194,7 @@ describe('an SSH client behind a balancer', async () => {
     ssh.routes.set(hostname, { authorizedKeys: [ssh.publicKey], sshIPWhitelist: [address] })
     await using balancer = await startBalancer(ssh.port, header)
     const client = login(hostname, balancer.port)
-    const session = await ssh.sessions.waitFor(hostname, 10_000, never)
+    const session = await ssh.sessions.waitFor(hostname, SOON.timeout, never)
     expect(session, client.output.text).toMatchObject({ clientIp: address })
     expect(recordOf(hostname)).toMatchObject({ type: 'connect', clientIp: address })
   })
@@ -213,7 +213,7 @@ describe('an SSH client behind a balancer', async () => {
     expect(again.output.text).toContain('too many failed logins from your address')
     await using other = await startBalancer(own.port, lineFor('203.0.113.7', 4000))
     tryFrom(other.port)
-    expect(await own.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ clientIp: '203.0.113.7' })
+    expect(await own.sessions.waitFor(hostname, SOON.timeout, never)).toMatchObject({ clientIp: '203.0.113.7' })
   })
 
   test('receives the edge’s identification without sending first', async () => {
@@ -226,7 +226,7 @@ describe('an SSH client behind a balancer', async () => {
   test('is disconnected when the edge closes before the PROXY header is complete', async () => {
     const own = await startSshEdge({}, trusted)
     const client = rawVisitor(own.port, 'PROXY TCP4 ')
-    await vi.waitFor(() => expect(client.socket.bytesWritten).toBeGreaterThan(0), soon)
+    await vi.waitFor(() => expect(client.socket.bytesWritten).toBeGreaterThan(0), SOON)
     await own[Symbol.asyncDispose]()
     expect(await client.over).toBe('')
   })

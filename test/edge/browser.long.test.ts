@@ -14,6 +14,7 @@ import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { person, type Running, running } from '../support/edge/openssh.ts'
 import { visit } from '../support/edge/visitor.ts'
 import { scratch } from '../support/postgresql/disks.ts'
+import { LATER, SOON } from '../support/patience.ts'
 
 /**
  * A browser visits tunnels of OpenSSH clients. The page, `visited.html`, uses the features that a page may use, and reports the
@@ -21,7 +22,6 @@ import { scratch } from '../support/postgresql/disks.ts'
  */
 const PAGE = new URL('../support/edge/visited.html', import.meta.url)
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
-const SOON = { timeout: 40_000, interval: 50 }
 const MIB = 1024 * 1024
 const run = promisify(execFile)
 /** Programs of the browser, and Debian’s packages that have them. */
@@ -68,7 +68,7 @@ beforeAll(async () => {
   const { hostname, endpoint } = tunnels.visited
   const url = `http://${hostname}.${endpoint.domain}:${endpoint.httpPort}${query}`
   const browser = cleanup.use(await openBrowser(url, mooring.ready.ca))
-  await vi.waitFor(() => expect(report, browser.said()).toBeDefined(), SOON)
+  await vi.waitFor(() => expect(report, browser.said()).toBeDefined(), LATER)
 })
 afterAll(() => cleanup.disposeAsync())
 

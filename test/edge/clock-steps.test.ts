@@ -9,11 +9,11 @@ import { DOMAIN, startProxy, selfSigned } from '../support/edge/proxy-fixture.ts
 import { rawBackend, rawVisitor } from '../support/edge/raw-http.ts'
 import { settableClock } from '../support/clocks.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../support/edge/ssh-edge.ts'
+import { SOON } from '../support/patience.ts'
 
 // The wall clock changes while the edge serves. Deadlines follow the monotonic clock.
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
-const soon = { timeout: 10_000, interval: 5 }
 const context = selfSigned(DOMAIN)
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
@@ -38,7 +38,7 @@ async function start() {
     /** Resolves when the edge has checked all deadlines again. */
     swept: async () => {
       const before = clock.reads
-      await vi.waitFor(() => expect(clock.reads).toBeGreaterThan(before + 5), soon)
+      await vi.waitFor(() => expect(clock.reads).toBeGreaterThan(before + 5), SOON)
     },
   }
 }
@@ -54,7 +54,7 @@ test.each([
   expect(await http2.ask([':path', '/now'])).toMatchObject({ status: 200 })
   const at = clock.date()
   const waiting = rawVisitor(edge.httpPort, ask('/waits'))
-  await vi.waitFor(() => expect(backend.received.join('')).toContain('/waits'), soon)
+  await vi.waitFor(() => expect(backend.received.join('')).toContain('/waits'), SOON)
 
   clock.step(ms)
   await swept()
@@ -66,7 +66,7 @@ test.each([
   kept.socket.write(ask('/now/again'))
   await vi.waitFor(
     () => expect(edge.records.at(-1)).toMatchObject({ path: '/now/again', at: at + ms + 700, durationMs: 0 }),
-    soon,
+    SOON,
   )
   expect(await http2.ask([':path', '/now'])).toMatchObject({ status: 200 })
   for (const { socket } of [kept, waiting]) socket.destroy()
@@ -105,7 +105,7 @@ test('a whole edge keeps an idle connection when the wall clock changes', async 
   const late = Date.now() + HOUR_MS
   vi.spyOn(Date, 'now').mockReturnValue(late)
   onTestFinished(() => void vi.restoreAllMocks())
-  await vi.waitFor(() => expect(ticks).toHaveBeenCalled(), soon)
+  await vi.waitFor(() => expect(ticks).toHaveBeenCalled(), SOON)
   visitor.socket.write('GET /again HTTP/1.1\r\nHost: x\r\n\r\n')
   await visitor.sees(`Date: ${new Date(late).toUTCString()}`)
   visitor.socket.destroy()

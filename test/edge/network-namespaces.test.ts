@@ -10,10 +10,10 @@ import { type Family, makeNetworkNamespace, type NetworkNamespace } from '../sup
 import { running, type Running, sshUser, type SshUser } from '../support/edge/openssh.ts'
 import { startWholeEdge, type WholeEdge } from '../support/edge/whole-edge.ts'
 import { freshHostname, temporaryPassword } from '../support/edge/ssh-edge.ts'
+import { SOON } from '../support/patience.ts'
 
 /** Visitors and clients from other networks than this machine's, each with its own address. */
 
-const soon = { timeout: 20_000, interval: 20 }
 const FAMILIES: readonly Family[] = ['ipv4', 'ipv6']
 
 const cleanup = new AsyncDisposableStack()
@@ -68,7 +68,7 @@ function client(hostname: string, { from, family }: Coming, password?: { readonl
 
 /** Resolves with the client's output once the edge has disconnected it. */
 async function farewell(one: Running): Promise<string> {
-  await vi.waitFor(() => expect(one.child.exitCode, one.said()).toBe(255), soon)
+  await vi.waitFor(() => expect(one.child.exitCode, one.said()).toBe(255), SOON)
   await one.exited
   return one.said()
 }
@@ -82,7 +82,7 @@ async function askpass(password: string): Promise<string> {
 
 describe.each(FAMILIES)('over %s', (family) => {
   test.each(TRANSPORTS)(
-    '%s requests are allowed and rejected by source address as soon as the ingress list changes',
+    '%s requests are allowed and rejected by source address as SOON as the ingress list changes',
     async (transport) => {
       const hostname = freshHostname()
       const allow = (...ingressIPWhitelist: string[]) =>
@@ -90,7 +90,7 @@ describe.each(FAMILIES)('over %s', (family) => {
       await allow()
       await using serving = client(hostname, { from: near, family })
       const visited = (from: NetworkNamespace) => visit(hostname, transport, { from, family })
-      await vi.waitFor(async () => expect((await visited(near)).status, serving.said()).toBe(200), soon)
+      await vi.waitFor(async () => expect((await visited(near)).status, serving.said()).toBe(200), SOON)
       const served = ({ own }: NetworkNamespace) => ({ status: 200, body: own[family] })
       const denied = { status: 403, reason: 'ip_denied' }
 
@@ -114,7 +114,7 @@ describe.each(FAMILIES)('over %s', (family) => {
       await vi.waitFor(async () => {
         const { requests } = await edge.records(hostname)
         expect(requests.slice(0, 5)).toMatchObject(seen.map((request) => ({ ...request, protocol })))
-      }, soon)
+      }, SOON)
     },
   )
 
@@ -126,19 +126,19 @@ describe.each(FAMILIES)('over %s', (family) => {
     expect(await farewell(refused)).toContain(sentences.notAccepted)
     await using welcome = client(hostname, { from: near, family })
     const visited = () => visit(hostname, 'h2', { from: far, family })
-    await vi.waitFor(async () => expect((await visited()).status, welcome.said()).toBe(200), soon)
+    await vi.waitFor(async () => expect((await visited()).status, welcome.said()).toBe(200), SOON)
 
     await allow(far.own[family])
     expect(await farewell(welcome)).toContain(sentences.revoked('ip_denied'))
     await using next = client(hostname, { from: far, family })
-    await vi.waitFor(async () => expect((await visited()).status, next.said()).toBe(200), soon)
+    await vi.waitFor(async () => expect((await visited()).status, next.said()).toBe(200), SOON)
     const logins = [
       { type: 'connect', clientIp: far.own[family] },
       { type: 'disconnect', clientIp: near.own[family], reason: 'ip_denied' },
       { type: 'connect', clientIp: near.own[family] },
       { type: 'refused', clientIp: far.own[family], reason: 'ip_denied' },
     ]
-    await vi.waitFor(async () => expect((await edge.records(hostname)).connections).toMatchObject(logins), soon)
+    await vi.waitFor(async () => expect((await edge.records(hostname)).connections).toMatchObject(logins), SOON)
   })
 
   test('after password guesses, their source can log in by key and not by a weak password; other sources can use both', async () => {
@@ -162,13 +162,13 @@ describe.each(FAMILIES)('over %s', (family) => {
     expect(await attempt('nobody', guesser, right)).toContain(sentences.refused('rate'))
     {
       await using byKey = client(hostname, guesser)
-      await vi.waitFor(async () => expect((await visit(hostname, 'h2', owner)).status, byKey.said()).toBe(200), soon)
+      await vi.waitFor(async () => expect((await visit(hostname, 'h2', owner)).status, byKey.said()).toBe(200), SOON)
     }
 
     await using first = client(guessed, owner, right)
     await using second = client(hostname, owner)
     const visited = async (name: string) => (await visit(name, 'https', guesser)).status
-    await vi.waitFor(async () => expect(await visited(guessed), first.said()).toBe(200), soon)
-    await vi.waitFor(async () => expect(await visited(hostname), second.said()).toBe(200), soon)
+    await vi.waitFor(async () => expect(await visited(guessed), first.said()).toBe(200), SOON)
+    await vi.waitFor(async () => expect(await visited(hostname), second.said()).toBe(200), SOON)
   })
 })

@@ -7,9 +7,10 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { connectClient, makeKey, visit } from '../../support/edge/mesh-client.ts'
 import { DOMAIN, openMeshFixture, startMeshEdge } from '../../support/edge/mesh-edges.ts'
+import { settled } from '../../support/edge/settled.ts'
 import { freePort } from '../../support/free-port.ts'
+import { SOON } from '../../support/patience.ts'
 
-const soon = { timeout: 10_000, interval: 10 }
 const fixture = await openMeshFixture()
 const key = await makeKey(fixture)
 const left = await startMeshEdge(fixture, 'edge-a')
@@ -47,7 +48,7 @@ async function served(target: number, edge = left) {
 async function join(hostname: string, target: number, edge = left) {
   const client = await connectClient(fixture, { sshPort: edge.ports.ssh, hostname, key, target })
   onTestFinished(() => client[Symbol.asyncDispose]())
-  await vi.waitFor(async () => expect(await visit({ port: edge.ports.http, hostname })).toMatchObject({ status: 200 }), soon)
+  await vi.waitFor(async () => expect(await visit({ port: edge.ports.http, hostname })).toMatchObject({ status: 200 }), SOON)
   return client
 }
 
@@ -82,7 +83,8 @@ describe('a visitor of one edge', () => {
       if (asked.url === '/') return void response.end('')
       const chunk = Buffer.alloc(64 * 1024)
       const more = () => {
-        while (!response.destroyed && response.write(chunk)) written += chunk.length
+        do written += chunk.length
+        while (response.write(chunk) && !response.destroyed)
       }
       response.on('drain', more)
       more()
@@ -96,15 +98,8 @@ describe('a visitor of one edge', () => {
     })
     const answer = await answerOf(asked.end())
     answer.pause()
-    let before = -1
-    await vi.waitFor(
-      () => {
-        const still = written === before
-        before = written
-        if (!still) throw new Error('it still writes')
-      },
-      { timeout: 10_000, interval: 500 },
-    )
+    await vi.waitUntil(() => written > 0, SOON)
+    await settled(() => written)
     // Includes the kernel's buffers of six sockets.
     expect(written).toBeLessThan(24 * 1024 * 1024)
     answer.destroy()
@@ -124,7 +119,7 @@ describe('a visitor of one edge', () => {
       ...{ sshPort: left.ports.ssh, hostname: other, key, target: (echo.address() as AddressInfo).port },
     })
     onTestFinished(() => client[Symbol.asyncDispose]())
-    await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject({ type: 'connect' }), soon)
+    await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject({ type: 'connect' }), SOON)
     const asked = request({
       ...{ host: '127.0.0.1', port: right.ports.http },
       headers: { Host: `${other}.${DOMAIN}`, Connection: 'Upgrade', Upgrade: 'echo' },
@@ -162,7 +157,7 @@ describe('a visitor of one edge', () => {
     await vi.waitFor(
       async () =>
         expect(await visit({ port: right.ports.http, hostname })).toMatchObject({ status: 502, error: 'upstream_refused' }),
-      soon,
+      SOON,
     )
   })
 
@@ -181,10 +176,10 @@ test('all edges prefer a client that reconnects at another edge, and its unrespo
   })
   onTestFinished(() => anew[Symbol.asyncDispose]())
   for (const { ports } of [right, left, right, left]) {
-    await vi.waitFor(async () => expect(await visit({ port: ports.http, hostname })).toMatchObject({ body: 'second' }), soon)
+    await vi.waitFor(async () => expect(await visit({ port: ports.http, hostname })).toMatchObject({ body: 'second' }), SOON)
   }
   const ended = { type: 'disconnect', reason: 'replaced' }
-  await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject(ended), soon)
+  await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject(ended), SOON)
 })
 
 test('clients at two edges share the requests of a tunnel', async () => {
@@ -203,7 +198,7 @@ test('clients at two edges share the requests of a tunnel', async () => {
       Object.assign(seen, { old: 0, new: 0 })
       await Promise.all(Array.from({ length: 6 }, () => visit({ port: ports.http, hostname })))
       expect(Math.min(seen.old, seen.new)).toBeGreaterThan(1)
-    }, soon)
+    }, SOON)
   }
 })
 
@@ -223,7 +218,7 @@ test.each([
     ...{ sshPort: left.ports.ssh, hostname, key, target: (target.address() as AddressInfo).port },
   })
   onTestFinished(() => client[Symbol.asyncDispose]())
-  await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject({ type: 'connect' }), soon)
+  await vi.waitFor(() => expect(left.connections.at(-1)).toMatchObject({ type: 'connect' }), SOON)
   const asked = request({
     ...{ host: '127.0.0.1', port: right.ports.http },
     headers: { Host: `${hostname}.${DOMAIN}`, Connection: 'Upgrade', Upgrade: 'echo' },
@@ -253,7 +248,7 @@ test.each([
       const visits = Array.from({ length: 12 }, () => visit({ port: ports.http, hostname }))
       for (const { status } of await Promise.all(visits)) statuses.add(status)
       expect(refusals()).toBeGreaterThan(before)
-    }, soon)
+    }, SOON)
   }
   expect([...statuses]).toEqual([200])
 })

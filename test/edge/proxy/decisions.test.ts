@@ -9,8 +9,8 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { curl as visit, type Transport, TRANSPORTS } from '../../support/edge/visitor.ts'
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../../support/edge/raw-http.ts'
+import { SOON } from '../../support/patience.ts'
 
-const soon = { timeout: 10_000, interval: 10 }
 const names = {
   web: '0000000000000001',
   denied: '0000000000000002',
@@ -39,7 +39,7 @@ const backend = createServer((request, response) => {
     response.end(JSON.stringify({ method, url, headers, trailers: request.trailers, bytes: Buffer.concat(chunks).length }))
   })
 }).listen(0, '127.0.0.1')
-await vi.waitUntil(() => backend.listening, { timeout: 15_000 })
+await vi.waitUntil(() => backend.listening, SOON)
 const { port } = backend.address() as AddressInfo
 edge.serve(names.web, port)
 edge.serve(names.denied, port, { ingressIPWhitelist: ['203.0.113.0/24'] })
@@ -156,7 +156,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const { body } = await curl(transport, names.web, [...args, '-X', 'POST', '-H', 'Expect:'])
     const { bytes } = JSON.parse(body) as { bytes: number }
     expect(bytes).toBe(UPLOAD_BYTES)
-    await vi.waitFor(() => expect(edge.records.at(-1)).toMatchObject({ bytesIn: bytes, status: 200, origin: 'backend' }), soon)
+    await vi.waitFor(() => expect(edge.records.at(-1)).toMatchObject({ bytesIn: bytes, status: 200, origin: 'backend' }), SOON)
   })
 })
 

@@ -7,19 +7,19 @@ import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture
 import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { rawVisitor } from '../../support/edge/raw-http.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Responses that come before the end of their request, to visitors that read only after they have written all of it. */
 
 const run = promisify(execFile)
-const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
-const edge = await startProxy({ contextFor: async () => context, limits: { lingerIdleMs: 1_000, sweepMs: 20 } })
+const edge = await startProxy({ contextFor: async () => context, limits: { sweepMs: 20 } })
 afterAll(async () => {
   await edge.proxy.close()
   expect(edge.failures).toEqual([])
 })
 
-const TIMES = 12
+const TIMES = 3
 const BYTES = 20_000_000
 
 /** Python program: http.client writes the whole request before it reads. It repeats this, and prints each status or error. */
@@ -33,7 +33,7 @@ tls.check_hostname = False
 tls.verify_mode = ssl.CERT_NONE
 for _ in range(times):
   connection = http.client.HTTPConnection('127.0.0.1', int(port))
-  connection.sock = socket.create_connection(('127.0.0.1', int(port)), 30)
+  connection.sock = socket.create_connection(('127.0.0.1', int(port)), float(sys.argv[7]))
   if scheme == 'https': connection.sock = tls.wrap_socket(connection.sock, server_hostname=host)
   try:
     chunks = (body[at:at + 65536] for at in range(0, size, 65536))
@@ -73,7 +73,7 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
   ])('the visitor receives a response of $length bytes during an upload ($framing)', async ({ framing, length }) => {
     const { host } = edge.serve(freshHostname(), await answeringAtOnce(length))
     const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
-    const args = [scheme, String(port), host, framing, String(BYTES), String(TIMES)]
+    const args = [scheme, String(port), host, framing, String(BYTES), String(TIMES), String(SOON.timeout / 1_000)]
     const { stdout } = await run('python3', ['-c', UPLOADS, ...args])
     expect(stdout.trim().split('\n')).toEqual(Array(TIMES).fill(`413 ${length}`))
   })
@@ -81,7 +81,7 @@ describe.each(['http', 'https'] as const)('over %s', (scheme) => {
   test('the visitor receives a response of the edge itself during an upload', async () => {
     const { host } = edge.serve(freshHostname(), undefined, { ingressIPWhitelist: ['192.0.2.1'] })
     const port = scheme === 'http' ? edge.httpPort : edge.httpsPort
-    const args = [scheme, String(port), host, 'a length', String(BYTES), String(TIMES)]
+    const args = [scheme, String(port), host, 'a length', String(BYTES), String(TIMES), String(SOON.timeout / 1_000)]
     const { stdout } = await run('python3', ['-c', UPLOADS, ...args])
     const [first = '', ...others] = stdout.trim().split('\n')
     expect(first).toMatch(/^403 \d+$/)
@@ -99,7 +99,7 @@ describe('a visitor with an early response', () => {
     more(visitor.socket)
     await visitor.sees('403 ')
     const connections = () => own.registry.getSingleMetricAsString('mooring_edge_visitor_connections')
-    await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), soon)
+    await vi.waitUntil(async () => (await connections()).includes('{protocol="http"} 0'), SOON)
   }
 
   test('that sends nothing more is disconnected', () => isDisconnected({ lingerIdleMs: 100, lingerMs: 60_000 }, () => undefined))

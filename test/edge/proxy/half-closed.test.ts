@@ -3,10 +3,10 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { block, FRAME, headers, http2Visitor, widestWindow } from '../../support/edge/http2.ts'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { settableClock } from '../../support/clocks.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** HTTP/2 visitors that have ended their side of the connection and still read: they get the whole response. */
 
-const soon = { timeout: 15_000, interval: 10 }
 const MIB = 1_048_576
 
 const clock = settableClock()
@@ -17,7 +17,7 @@ afterAll(() => edge.proxy.close())
 /** Resolves when the edge has checked all deadlines again. */
 async function swept(): Promise<void> {
   const { reads } = clock
-  await vi.waitUntil(() => clock.reads >= reads + 10, soon)
+  await vi.waitUntil(() => clock.reads >= reads + 10, SOON)
 }
 
 /** Opens an HTTP/2 visitor that sends one request and ends its side. */
@@ -36,7 +36,7 @@ async function halfClosed(host: string) {
     /** Reads until `wanted` bytes of the body have arrived, and then stops reading. */
     async takes(wanted: number) {
       socket.resume()
-      await vi.waitUntil(() => got() >= wanted, { ...soon, interval: 1 })
+      await vi.waitUntil(() => got() >= wanted, { ...SOON, interval: 1 })
       socket.pause()
     },
     [Symbol.dispose]: dispose,
@@ -56,7 +56,7 @@ describe('a visitor that has ended its side gets the whole response', () => {
       clock.pass(1_500)
       await swept()
     }
-    await vi.waitUntil(() => edge.records.length === 1, soon)
+    await vi.waitUntil(() => edge.records.length === 1, SOON)
     expect(edge.records.pop()).toMatchObject({ status: 200, reason: null, bytesOut: LENGTH })
   })
 
@@ -67,14 +67,14 @@ describe('a visitor that has ended its side gets the whole response', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')
     })
     using visitor = await halfClosed(tunnel.host)
-    await vi.waitUntil(() => backend, soon)
+    await vi.waitUntil(() => backend, SOON)
     for (let sent = 1; sent <= 5; sent++) {
       backend?.write('x')
       await visitor.takes(sent)
       clock.pass(6_000)
       await swept()
     }
-    await vi.waitUntil(() => edge.records.length === 1, soon)
+    await vi.waitUntil(() => edge.records.length === 1, SOON)
     expect(edge.records.pop()).toMatchObject({ status: 200, reason: null, bytesOut: 5 })
   })
 })

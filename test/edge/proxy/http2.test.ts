@@ -4,11 +4,11 @@ import { promisify } from 'node:util'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered } from '../../support/edge/raw-http.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Translation of requests and responses between HTTP/2 visitors and HTTP/1.1 backends. */
 
 const run = promisify(execFile)
-const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context, limits: { sweepMs: 20 } })
 afterAll(async () => {
@@ -27,7 +27,7 @@ const saying = (sent: string, config = {}) =>
 /** Returns the output of curl: all heads, and the body. */
 async function curlHttp2(host: string): Promise<string> {
   const at = [`https://${host}:${edge.httpsPort}/`, '--resolve', `${host}:${edge.httpsPort}:127.0.0.1`]
-  return (await run('curl', ['-ski', '--max-time', '20', '--http2', ...at])).stdout
+  return (await run('curl', ['-ski', '--max-time', String(SOON.timeout / 1_000), '--http2', ...at])).stdout
 }
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -53,14 +53,14 @@ describe('the edge notices that a killed visitor has disconnected while its resp
     })
     const target = [`https://${tunnel.host}:${own.httpsPort}/`, '--resolve', `${tunnel.host}:${own.httpsPort}:127.0.0.1`]
     const visitor = execFile('curl', ['-skN', '--http2', ...target], () => undefined)
-    await vi.waitUntil(() => tunnel.received.length === 1, soon)
+    await vi.waitUntil(() => tunnel.received.length === 1, SOON)
     visitor.kill('SIGKILL')
     await gone.promise
-    await vi.waitUntil(() => own.records.length === 1, soon)
+    await vi.waitUntil(() => own.records.length === 1, SOON)
     expect(own.records).toMatchObject([{ status, reason: 'visitor_gone', protocol: 'h2' }])
     const noneIsLeft = async () =>
       (await own.registry.getSingleMetricAsString('mooring_edge_visitor_connections')).includes('"h2"} 0')
-    await vi.waitUntil(noneIsLeft, soon)
+    await vi.waitUntil(noneIsLeft, SOON)
   })
 })
 
@@ -268,14 +268,14 @@ test('a download keeps the settings it began with, and the next request on its c
     finish.push(() => void socket.write(body.slice(1_000)))
   })
   const download = tunnel.visitor.ask()
-  await vi.waitUntil(() => tunnel.received.length === 1, soon)
+  await vi.waitUntil(() => tunnel.received.length === 1, SOON)
   const hostname = tunnel.host.slice(0, 16)
   edge.serve(hostname, undefined, {
     ingressIPWhitelist: ['127.0.0.1'],
     liveHeaderModifications: [{ name: 'X-Own', value: '', type: 'response' }],
   })
   const next = tunnel.visitor.ask()
-  await vi.waitUntil(() => finish.length === 2, soon)
+  await vi.waitUntil(() => finish.length === 2, SOON)
   for (const end of finish) end()
   const { status, fields, body: got, code } = await download
   expect([status, got.length, code]).toEqual([200, body.length, 0])
@@ -289,5 +289,5 @@ test('the metric of connections drops when a visitor disconnects', async () => {
   const connections = async () => /connections\{protocol="h2"\} (\d+)/.exec(await edge.registry.metrics())?.[1]
   await curlHttp2(tunnel.host)
   await tunnel.visitor[Symbol.asyncDispose]()
-  await vi.waitFor(async () => expect(await connections()).toBe('0'), soon)
+  await vi.waitFor(async () => expect(await connections()).toBe('0'), SOON)
 })

@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, expect, test } from 'vitest'
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { patient } from '../../support/patience.ts'
 
 const VISITORS = 24
 const REQUESTS = 30
@@ -87,7 +88,7 @@ async function answersOf(socket: Socket, count: number): Promise<readonly string
 
 test.for(['http', 'https'] as const)(
   'each of many concurrent visitors over %s gets the responses to its own pipelined requests',
-  { timeout: 60_000 },
+  { timeout: patient(60_000) },
   async (scheme) => {
     const context = selfSigned(DOMAIN)
     const edge = cleanup.use(await startProxy({ contextFor: async () => context }))

@@ -8,9 +8,10 @@ import type { ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Session } from '../../../edge/sessions.ts'
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
+import { settled } from '../../support/edge/settled.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
-const soon = { timeout: 10_000, interval: 10 }
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 const cleanup = new AsyncDisposableStack()
@@ -37,7 +38,7 @@ const readByEdge = (sender: Socket): Promise<Socket> =>
   vi.waitUntil(() => {
     const socket = accepted.get(sender.localPort)
     return socket?.bytesRead === sender.bytesWritten && socket
-  }, soon)
+  }, SOON)
 
 /** Relay that can deliver several writes in one segment. */
 interface GatheringNetwork {
@@ -66,10 +67,10 @@ async function gatheringNetwork(port: number): Promise<GatheringNetwork> {
   return {
     socket,
     async inOneSegment(send) {
-      await vi.waitUntil(isAllHere, soon)
+      await vi.waitUntil(isAllHere, SOON)
       kept = []
       await send()
-      await vi.waitUntil(isAllHere, soon)
+      await vi.waitUntil(isAllHere, SOON)
       far.write(Buffer.concat(kept))
       kept = undefined
       await readByEdge(far)
@@ -119,9 +120,9 @@ describe('a request that waits for a session', () => {
     await network.inOneSegment(async () => {
       for (const part of parts(host, body)) await new Promise<unknown>((resolve) => visitor.write(part, resolve))
     })
-    await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
+    await vi.waitUntil(() => edge.sessions.waiting === 1, SOON)
     edge.sessions.connect(hostname, backend.port)
-    await vi.waitUntil(() => answer.endsWith('ok'), soon)
+    await vi.waitUntil(() => answer.endsWith('ok'), SOON)
     visitor.destroy()
   })
 
@@ -135,10 +136,10 @@ describe('a request that waits for a session', () => {
     const { hostname, host } = tunnel()
     const { visitor, tcp } = await visitorBy(scheme, host)
     visitor.write(`${post(host, 'Content-Length: 10')}ab`)
-    await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
+    await vi.waitUntil(() => edge.sessions.waiting === 1, SOON)
     if (how === 'resets') tcp.resetAndDestroy()
     else visitor.end()
-    await vi.waitUntil(() => recordsOf(hostname).length > 0, soon)
+    await vi.waitUntil(() => recordsOf(hostname).length > 0, SOON)
     edge.sessions.connect(hostname, backend.port)
     expect(recordsOf(hostname)).toMatchObject([{ status: 499, reason: 'visitor_gone' }])
     expect(backend.received).toEqual([])
@@ -160,7 +161,7 @@ describe('a request that waits for a session', () => {
     }
     edge.sessions.add(going)
     const visitor = rawVisitor(edge.httpPort, post(host, 'Content-Length: 10'))
-    await vi.waitUntil(() => opening.length === 1, soon)
+    await vi.waitUntil(() => opening.length === 1, SOON)
     edge.sessions.remove(going)
     opening[0]?.refused('session_lost')
     visitor.socket.write('0123456789')
@@ -186,13 +187,8 @@ test.for(['http', 'https'] as const)(
     const { visitor } = await visitorBy(scheme, host)
     visitor.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(COUNT))
     // Waits until the buffers between backend and visitor are full.
-    let answered = 0
-    const goesOn = () => {
-      const before = answered
-      answered = recordsOf(hostname).length
-      return answered === 0 || answered > before
-    }
-    await vi.waitUntil(() => !goesOn(), { timeout: 10_000, interval: 300 })
+    await vi.waitUntil(() => recordsOf(hostname).length > 0, SOON)
+    const answered = await settled(() => recordsOf(hostname).length)
     expect(answered).toBeLessThan(COUNT)
     visitor.end()
     const got = await text(visitor)
@@ -224,7 +220,7 @@ test.for(['', 'early'])(
     // The socket pushes null at the end. A paused stream emits no event for it.
     const push = vi.spyOn(await readByEdge(visitor.socket), 'push')
     visitor.socket.end()
-    await vi.waitUntil(() => push.mock.calls.some(([chunk]) => chunk === null), soon)
+    await vi.waitUntil(() => push.mock.calls.some(([chunk]) => chunk === null), SOON)
     const target = await asked.promise
     target.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: foo\r\n\r\n')
     expect(await visitor.over).toMatch(/bye$/)

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
-const soon = { timeout: 10_000, interval: 10 }
 const edge = await startProxy({ limits: { upstreamMs: 1_000, sweepMs: 20, halfClosedMs: 100 } })
 
 afterAll(async () => {
@@ -139,7 +139,7 @@ describe('a response', () => {
     const visitor = rawVisitor(edge.httpPort, get(tunnel.host))
     await visitor.sees('data: 1\n\n')
     visitor.socket.destroy()
-    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 200, reason: 'visitor_gone' }), soon)
+    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 200, reason: 'visitor_gone' }), SOON)
   })
 
   test('before the end of the request is forwarded, and closes the connection', async () => {
@@ -161,7 +161,7 @@ test('a request waits until its client reconnects', async () => {
   await using patient = await startProxy({ limits: { holdMs: 5_000 } })
   const { hostname, host } = patient.serve(freshHostname(), undefined)
   const visitor = rawVisitor(patient.httpPort, get(host, CLOSE))
-  await vi.waitUntil(() => patient.sessions.waiting === 1, soon)
+  await vi.waitUntil(() => patient.sessions.waiting === 1, SOON)
   patient.sessions.connect(hostname, raw.port)
   expect(await visitor.over).toMatch(/ok$/)
 })
@@ -180,9 +180,9 @@ test('a visitor that disconnects with pipelined requests ends the pending one', 
   await using raw = await rawBackend(() => undefined)
   const { host } = patient.serve(freshHostname(), raw.port)
   const visitor = rawVisitor(patient.httpPort, get(host) + get(host))
-  await vi.waitUntil(() => raw.received.length > 0, soon)
+  await vi.waitUntil(() => raw.received.length > 0, SOON)
   visitor.socket.resetAndDestroy()
-  await vi.waitUntil(() => patient.records.length > 0, soon)
+  await vi.waitUntil(() => patient.records.length > 0, SOON)
   expect(patient.records).toMatchObject([{ status: 499, reason: 'visitor_gone' }])
 })
 
@@ -228,7 +228,7 @@ describe('an upgrade', () => {
     )
     await vi.waitFor(
       () => expect(recordOf(tunnel)).toMatchObject({ status: 101, bytesIn: 3, bytesOut: 6, origin: 'backend' }),
-      soon,
+      SOON,
     )
   })
 
@@ -241,7 +241,7 @@ describe('an upgrade', () => {
     client.addEventListener('open', () => client.send('hello'))
     expect(await heard).toBe('hello')
     client.close()
-    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 101, path: '/chat' }), soon)
+    await vi.waitFor(() => expect(recordOf(tunnel)).toMatchObject({ status: 101, path: '/chat' }), SOON)
   })
 
   test('to h2c is removed from the request, which would hide later requests from the edge', async () => {

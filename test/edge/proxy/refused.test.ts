@@ -4,12 +4,13 @@ import { curl, TRANSPORTS } from '../../support/edge/visitor.ts'
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawBackend } from '../../support/edge/raw-http.ts'
 import { freePort } from '../../support/free-port.ts'
+import { patient } from '../../support/patience.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 
 /** Tunnels with several sessions, some of which refuse channels because their targets are down. */
 
 const context = selfSigned(DOMAIN)
-const edge = await startProxy({ contextFor: async () => context, limits: { holdMs: 50 } })
+const edge = await startProxy({ contextFor: async () => context, limits: { holdMs: 50, idleUpstreamMs: patient(60_000) } })
 const dead = await freePort()
 const echo = await rawBackend(answerWithLength)
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { connect as connectTls, type SecureContext } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Requests under way when an edge stops: visitor and record get the reason `edge_stopping`. */
 
@@ -23,11 +24,11 @@ async function underWay(answer: string) {
   return {
     ...{ edge, tunnel },
     async stop() {
-      await vi.waitUntil(() => asked, { timeout: 10_000 })
+      await vi.waitUntil(() => asked, SOON)
       await edge.proxy.close(GRACE_MS)
       // Clients disconnect after the proxy has closed.
       await tunnel[Symbol.asyncDispose]()
-      await vi.waitUntil(() => edge.records.length > 0, { timeout: 10_000 })
+      await vi.waitUntil(() => edge.records.length > 0, SOON)
       expect(edge.failures).toEqual([])
       return edge.records
     },
@@ -55,7 +56,7 @@ test.each(['http', 'https'] as const)('a request over %s without a response gets
   const fixture = await underWay('')
   const { text } = visit(fixture, scheme)
   expect(await fixture.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
-  await vi.waitUntil(() => text().includes('\r\n\r\n'), { timeout: 10_000 })
+  await vi.waitUntil(() => text().includes('\r\n\r\n'), SOON)
   expect(text()).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
 })
 
@@ -80,9 +81,9 @@ const BEGUN = 'HTTP/1.1 200 OK\r\n\r\nsome'
 test('a response that has begun is reset, and recorded with its bytes so far', async () => {
   const fixture = await underWay(BEGUN)
   const { text, errors } = visit(fixture, 'http')
-  await vi.waitUntil(() => text().endsWith('some'), { timeout: 10_000 })
+  await vi.waitUntil(() => text().endsWith('some'), SOON)
   expect(await fixture.stop()).toMatchObject([{ status: 200, reason: 'edge_stopping', origin: 'backend', bytesOut: 4 }])
-  await vi.waitUntil(() => errors.length > 0, { timeout: 10_000 })
+  await vi.waitUntil(() => errors.length > 0, SOON)
   expect(errors).toMatchObject([{ code: 'ECONNRESET' }])
 })
 
@@ -108,9 +109,9 @@ test('a request that waits for a client gets 503', async () => {
   let text = ''
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
   socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-  await vi.waitUntil(() => held.mock.calls.length > 0, { timeout: 10_000 })
+  await vi.waitUntil(() => held.mock.calls.length > 0, SOON)
   await edge.proxy.close(GRACE_MS)
-  await vi.waitUntil(() => text.includes('\r\n\r\n'), { timeout: 10_000 })
+  await vi.waitUntil(() => text.includes('\r\n\r\n'), SOON)
   expect(text).toMatch(/^HTTP\/1.1 503 [^]*\r\nMooring-Error: edge_stopping\r\n/)
   expect(edge.records).toMatchObject([{ status: 503, reason: 'edge_stopping', origin: 'edge' }])
   expect(edge.failures).toEqual([])

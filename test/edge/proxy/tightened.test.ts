@@ -5,10 +5,10 @@ import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Transport } from '../../support/edge/visitor.ts'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Requests under way when the settings of their tunnel change. */
 
-const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context })
 afterAll(async () => {
@@ -77,7 +77,7 @@ const CASES = (['http', 'https', 'h2'] as const).flatMap((transport) => [
   ...(transport === 'h2' ? [] : [{ transport, path: '/upgrade', status: 101 }]),
   { transport, path: '/stream', status: 200 },
 ])
-const begun = (asked: UnderWay) => vi.waitUntil(() => asked.seen().endsWith('begun'), soon)
+const begun = (asked: UnderWay) => vi.waitUntil(() => asked.seen().endsWith('begun'), SOON)
 
 describe.each(CASES)('over $transport, a request for $path', ({ transport, path, status }) => {
   test.each([
@@ -92,7 +92,7 @@ describe.each(CASES)('over $transport, a request for $path', ({ transport, path,
     else edge.withdraw(hostname)
     if (reason === 'https_only' && transport !== 'http') return expectContinues(asked, sockets)
     await asked.over
-    await vi.waitUntil(() => sockets.size === 0, soon)
+    await vi.waitUntil(() => sockets.size === 0, SOON)
     const record = edge.records.findLast(({ tunnel: id }) => id === `uid-${hostname}`)
     expect(record).toMatchObject({ status, reason, origin: 'backend' })
   })
@@ -118,7 +118,7 @@ describe.each(CASES)('over $transport, a request for $path', ({ transport, path,
 
 async function expectContinues(asked: UnderWay, sockets: ReadonlySet<Socket>): Promise<void> {
   for (const socket of sockets) socket.write(' more')
-  await vi.waitUntil(() => asked.seen().endsWith('begun more'), soon)
+  await vi.waitUntil(() => asked.seen().endsWith('begun more'), SOON)
 }
 
 describe.each(['http', 'https', 'h2'] as const)('over %s, a request that waits for its response', (transport) => {
@@ -128,9 +128,9 @@ describe.each(['http', 'https', 'h2'] as const)('over %s, a request that waits f
   ])('gets the error of $setting', async ({ config, answer }) => {
     const { hostname, host, received } = await tunnel()
     const asked = await underWay(transport, host, '/')
-    await vi.waitUntil(() => received.length === 1, soon)
+    await vi.waitUntil(() => received.length === 1, SOON)
     if (config) edge.serve(hostname, undefined, config)
     else edge.withdraw(hostname)
-    await vi.waitUntil(() => answer.test(asked.seen()), soon)
+    await vi.waitUntil(() => answer.test(asked.seen()), SOON)
   })
 })

@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { answered, rawVisitor } from '../../support/edge/raw-http.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Fields that are not allowed in a head are not allowed as trailers either, over HTTP/1.1 and HTTP/2. */
 
-const soon = { timeout: 10_000, interval: 10 }
 const context = selfSigned(DOMAIN)
 const edge = await startProxy({ contextFor: async () => context, limits: { sweepMs: 20 } })
 afterAll(async () => {
@@ -58,7 +58,7 @@ describe.each(UNWANTED)('a request with a trailer $does', ({ fields, trailer }) 
     async ({ parts: [first, rest] }) => {
       await using tunnel = await accepting()
       const visitor = rawVisitor(edge.httpPort, `${post(tunnel.host, fields)}${first}`)
-      await vi.waitUntil(() => tunnel.received[0]?.endsWith(`hello\r\n${first}`), soon)
+      await vi.waitUntil(() => tunnel.received[0]?.endsWith(`hello\r\n${first}`), SOON)
       visitor.socket.write(rest ?? '')
       await visitor.sees('\r\n\r\n')
       expect(visitor.text()).toMatch(/^HTTP\/1.1 400 [^]*Mooring-Error: bad_request/)

@@ -3,10 +3,10 @@ import { curl, TRANSPORTS } from '../../support/edge/visitor.ts'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Last decisions of an edge about a request: limits, and failures on the way to the backend. */
 
-const soon = { timeout: 10_000, interval: 10 }
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 const context = selfSigned(DOMAIN)
@@ -29,7 +29,7 @@ async function full(bound: 'requestsPerTunnel' | 'connections' | 'connectionsPer
   const other = own.serve('0000000000000002', backend.port).host
   const ask = `GET /waits HTTP/1.1\r\nHost: ${host}\r\n\r\n`
   const waiting = Array.from({ length: MOST }, () => rawVisitor(own.httpPort, ask))
-  await vi.waitUntil(() => backend.received.length === MOST, soon)
+  await vi.waitUntil(() => backend.received.length === MOST, SOON)
   return { own, host, other, leave: () => waiting.forEach(({ socket }) => socket.destroy()) }
 }
 
@@ -71,7 +71,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const session = edge.sessions.connect(hostname, backend.port)
     expect((await curl(edge, { transport, host })).status).toBe(200)
     const asked = curl(edge, { transport, host, path: '/hang' })
-    await vi.waitUntil(() => backend.received.some((received) => received.includes('/hang')), soon)
+    await vi.waitUntil(() => backend.received.some((received) => received.includes('/hang')), SOON)
     session.close('closed', 'its client goes')
     const got = await asked
     expect([got.status, got.reason]).toEqual([502, 'upstream_reset'])
@@ -85,7 +85,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     // The edge uses the newest session.
     const going = edge.sessions.connect(hostname, backend.port)
     const asked = curl(edge, { transport, host })
-    await vi.waitUntil(() => backend.received.length === 1, soon)
+    await vi.waitUntil(() => backend.received.length === 1, SOON)
     going.close('closed', 'its client goes')
     expect((await asked).body).toContain('the client was disconnected')
     staying.close('closed', 'the test is over')
@@ -97,7 +97,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([429, 'overloaded', '1'])
     expect((await curl(own, { transport, host: other })).status).toBe(200)
     leave()
-    await vi.waitFor(async () => expect((await curl(own, { transport, host })).status).toBe(200), soon)
+    await vi.waitFor(async () => expect((await curl(own, { transport, host })).status).toBe(200), SOON)
   })
 
   test('a connection above the limit of the edge is 503 for every tunnel, and an unknown host stays 404', async () => {
@@ -108,7 +108,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     }
     expect((await curl(own, { transport, host: `ffffffffffffffff.${DOMAIN}` })).status).toBe(404)
     leave()
-    await vi.waitFor(async () => expect((await curl(own, { transport, host: other })).status).toBe(200), soon)
+    await vi.waitFor(async () => expect((await curl(own, { transport, host: other })).status).toBe(200), SOON)
   })
 
   test('a connection above the limit of a source is 503, and other sources are served', async () => {
@@ -118,7 +118,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect([answer.status, answer.reason, answer.header('retry-after')]).toEqual([503, 'overloaded', '1'])
     expect((await from('127.0.0.2')).status).toBe(200)
     leave()
-    await vi.waitFor(async () => expect((await from('127.0.0.1')).status).toBe(200), soon)
+    await vi.waitFor(async () => expect((await from('127.0.0.1')).status).toBe(200), SOON)
   })
 })
 

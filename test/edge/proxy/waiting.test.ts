@@ -3,11 +3,12 @@ import { block, data, FRAME, headers, http2Visitor } from '../../support/edge/ht
 import { DOMAIN, startProxy, selfSigned } from '../../support/edge/proxy-fixture.ts'
 import { rawBackend, rawVisitor } from '../../support/edge/raw-http.ts'
 import { settableClock } from '../../support/clocks.ts'
+import { settled } from '../../support/edge/settled.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Requests that wait for a session, or behind responses that their visitor does not read. */
 
-const soon = { timeout: 10_000, interval: 10 }
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 const context = selfSigned(DOMAIN)
@@ -31,12 +32,12 @@ test('an HTTP/2 request that waits for a session is served after its body has en
   })
   using visitor = await http2Visitor(edge.httpsPort, host)
   visitor.socket.write(headers(1, fieldsOf(host), 'goes on'))
-  await vi.waitUntil(() => edge.sessions.waiting === 1, soon)
+  await vi.waitUntil(() => edge.sessions.waiting === 1, SOON)
   // Once the second request has its response, the edge has also read the end of the first.
   visitor.socket.write(Buffer.concat([data(1, ''), headers(3, fieldsOf('none.example'))]))
-  await vi.waitUntil(() => visitor.seen.some(({ type, stream }) => type === FRAME.headers && stream === 3), soon)
+  await vi.waitUntil(() => visitor.seen.some(({ type, stream }) => type === FRAME.headers && stream === 3), SOON)
   edge.sessions.connect(hostname, backend.port)
-  await vi.waitUntil(() => edge.records.length === 1, soon)
+  await vi.waitUntil(() => edge.records.length === 1, SOON)
   expect(edge.records).toMatchObject([{ status: 200, reason: null, origin: 'backend' }])
 })
 
@@ -64,13 +65,8 @@ describe('requests behind responses that are not read', () => {
     cleanup.defer(() => void visitor.socket.destroy())
     visitor.socket.pause()
     visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${served.host}\r\n\r\n`.repeat(COUNT))
-    let before = -1
-    function isStill(): boolean {
-      const last = before
-      before = own.records.length
-      return before > 0 && before === last && before === asked
-    }
-    await vi.waitUntil(isStill, { timeout: 10_000, interval: 300 })
+    await vi.waitUntil(() => asked > 0, SOON)
+    const before = await settled(() => (own.records.length === asked ? asked : Number.NaN))
     expect(before).toBeLessThan(COUNT)
     return {
       ...{ visitor, count: COUNT, before },
@@ -78,7 +74,7 @@ describe('requests behind responses that are not read', () => {
       async resume() {
         isHeld = true
         visitor.socket.resume()
-        await vi.waitUntil(() => released, soon)
+        await vi.waitUntil(() => released, SOON)
       },
       release() {
         isHeld = false
@@ -95,7 +91,7 @@ describe('requests behind responses that are not read', () => {
     const { visitor, count } = waiting
     const swept = async () => {
       const { reads } = clock
-      await vi.waitUntil(() => clock.reads >= reads + 10, soon)
+      await vi.waitUntil(() => clock.reads >= reads + 10, SOON)
     }
     visitor.socket.end()
     await swept()
@@ -103,7 +99,7 @@ describe('requests behind responses that are not read', () => {
     await waiting.resume()
     await swept()
     waiting.release()
-    await vi.waitUntil(() => own.records.length === count, soon)
+    await vi.waitUntil(() => own.records.length === count, SOON)
     expect(own.records.every(({ status }) => status === 200)).toBe(true)
   })
 

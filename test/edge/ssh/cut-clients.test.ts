@@ -6,13 +6,12 @@ import { honest, type Honest } from '../../support/edge/attack-tools.ts'
 import { answered } from '../../support/edge/raw-http.ts'
 import { logIn, protocolOf, socketOf } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
-
-const soon = { timeout: 20_000, interval: 20 }
+import { patient, SOON } from '../../support/patience.ts'
 
 let edge: WholeEdge
 let other: Honest
 beforeAll(async () => {
-  edge = await startWholeEdge({ ssh: { loginGraceMs: 3_000 } })
+  edge = await startWholeEdge({ ssh: { forwardGraceMs: patient(60_000) } })
   other = await honest(edge)
 })
 afterAll(async () => {
@@ -108,7 +107,7 @@ describe.each(Object.keys(CUTS))('a client that disconnects with %s leaves no se
     const { sessions } = await edge.usage()
     const before = sessions
     cut(await reach())
-    await vi.waitFor(async () => expect((await edge.usage()).sessions).toBeLessThanOrEqual(before), soon)
+    await vi.waitFor(async () => expect((await edge.usage()).sessions).toBeLessThanOrEqual(before), SOON)
     await other.expectServed()
   })
 })

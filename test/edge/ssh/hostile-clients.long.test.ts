@@ -6,15 +6,23 @@ import { honest, type Honest } from '../../support/edge/attack-tools.ts'
 import { answered } from '../../support/edge/raw-http.ts'
 import { handlersOf, KEY, logIn, newKey, protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
-import { temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { freshHostname, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 const MIB = 1024 * 1024
-const soon = { timeout: 20_000, interval: 20 }
+/** Long enough for the logins of tests; slow clients are disconnected after it. */
+const LOGIN_GRACE_MS = 10_000
 
 let edge: WholeEdge
 let other: Honest
 beforeAll(async () => {
-  edge = await startWholeEdge({ ssh: { loginGraceMs: 3_000, loginTries: 6, failedPerSource: 20, failedPerSourceAndTunnel: 10 } })
+  edge = await startWholeEdge({
+    ssh: {
+      ...{ loginGraceMs: LOGIN_GRACE_MS, loginTries: 6, failedPerSource: 20, failedPerSourceAndTunnel: 10 },
+      // Some clients never request a forward.
+      forwardGraceMs: patient(60_000),
+    },
+  })
   other = await honest(edge)
 })
 afterAll(async () => {
@@ -100,7 +108,7 @@ describe('other tunnels are served while a client', () => {
       return visitor
     })
     await other.expectServed()
-    await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), soon)
+    await vi.waitFor(() => expect(visitors.every(({ writableNeedDrain }) => writableNeedDrain)).toBe(true), SOON)
     expect((await memoryOf()) - before).toBeLessThan(48 * MIB)
     for (const visitor of visitors) visitor.destroy()
   })
@@ -175,7 +183,7 @@ describe('other tunnels are served while a client', () => {
     using hostile = await logIn(edge, { localAddress: freshSource() })
     for (let round = 0; round < 50; round++) {
       protocolOf(hostile.client).rekey()
-      await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...soon, interval: 1 })
+      await vi.waitFor(() => expect(protocolOf(hostile.client)._kexinit).toBeUndefined(), { ...SOON, interval: 5 })
     }
     await other.expectServed()
   })
@@ -188,8 +196,9 @@ describe('clients without a login', () => {
       const socket = connect({ host: '127.0.0.1', port: edge.ports.ssh, localAddress: `127.2.0.${index + 1}` })
       socket.on('error', () => socket.destroy())
       socket.resume()
-      const dribble = setInterval(() => socket.writable && socket.write(Buffer.of(0x53)), 100)
-      socket.write('SSH-2.0-slow\r\n')
+      const dribble = setInterval(() => socket.writable && socket.write(Buffer.of(0)), 100)
+      // The identification, and the begin of a KEXINIT of 1,028 bytes.
+      socket.write('SSH-2.0-slow\r\n\0\0\x04\x04\x06\x14')
       return once(socket, 'close').finally(() => clearInterval(dribble))
     })
     using honest = await logIn(edge, { localAddress: freshSource() })
@@ -200,7 +209,7 @@ describe('clients without a login', () => {
 
   test('that offer 50 keys may try fewer than 25, which count as one failed login', async () => {
     const localAddress = freshSource()
-    const hostname = '0123456789abcdef'
+    const hostname = freshHostname()
     await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
     const keys = Array.from({ length: 50 }, () => newKey().privateKey)
     const client = new Client()
@@ -224,7 +233,7 @@ describe('clients without a login', () => {
 
   test('that guess passwords are rejected after ten, also with the right one, and other sources are not', async () => {
     const { password, routed } = temporaryPassword(60_000, 'mt_guessable')
-    const hostname = 'fedcba9876543210'
+    const hostname = freshHostname()
     await edge.set(hostname, {}, [routed])
     const localAddress = freshSource()
     const guess = (guessed: string, from = localAddress) =>

@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { protocolOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 const edge = await startSshEdge()
-const soon = { timeout: 10_000, interval: 10 }
 
 describe('a client without a login', () => {
   const kexinit = (length: number) => Buffer.concat([Buffer.of(0, 0, 0, length, 4, 20), Buffer.alloc(length - 2)])
@@ -47,7 +47,7 @@ describe('a client without a login', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, index) => guess(`127.3.0.${index + 1}`)))
     expect(new Set(answers)).toEqual(new Set(['All configured authentication methods failed']))
     const counted = async () => (await own.registry.getSingleMetric('mooring_ssh_refused_logins_total')?.get())?.values
-    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'no_credential' }, value: 20 }]), soon)
+    await vi.waitFor(async () => expect(await counted()).toEqual([{ labels: { reason: 'no_credential' }, value: 20 }]), SOON)
     expect(own.records.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => 'refused'))
   })
 
@@ -76,31 +76,39 @@ describe('a client without a login', () => {
 
   test('from a source with many key exchanges and no login waits in a queue; successful logins do not count', async () => {
     // The queue serves 0 handshakes a second.
-    await using own = await startSshEdge({ unfinishedPerSource: 3, slowHandshakesPerSecond: 0, loginGraceMs: 300 })
+    await using own = await startSshEdge({ unfinishedPerSource: 3, slowHandshakesPerSecond: 0, loginGraceMs: patient(60_000) })
     const username = freshHostname()
     own.routes.set(username, { authorizedKeys: [own.publicKey] })
     const to = { host: '127.0.0.1', port: own.port, username }
-    const attempt = async (options: Partial<ConnectConfig>, until: 'ready' | 'handshake') => {
+    const privateKey = readFileSync(own.file('id'))
+    const start = (options: Partial<ConnectConfig>) => {
       const client = new Client()
       onTestFinished(() => void client.destroy())
-      const heard = new Promise<string>((resolve) => {
-        client.once('ready', () => resolve('ready'))
-        if (until === 'handshake') client.once('handshake', () => resolve('handshake'))
-        client.once('error', ({ message }) => resolve(message)).once('close', () => resolve('closed'))
-      })
-      client.connect({ ...to, ...options })
-      const said = await heard
-      client.destroy()
-      return said
+      client.connect({ ...to, readyTimeout: SOON.timeout, ...options })
+      return client
     }
-    const privateKey = readFileSync(own.file('id'))
-    for (let count = 0; count < 4; count++) expect(await attempt({ privateKey }, 'ready')).toBe('ready')
-    const heard: string[] = []
+    const logIn = async (options: Partial<ConnectConfig> = {}) => {
+      const client = start({ privateKey, ...options })
+      await once(client, 'ready')
+      client.destroy()
+    }
+    const exchangeKeys = () => start({ authHandler: () => undefined }).on('error', () => undefined)
+    for (let count = 0; count < 4; count++) await logIn()
+    for (let count = 0; count < 3; count++) {
+      const client = exchangeKeys()
+      await once(client, 'handshake')
+      client.destroy()
+    }
     await vi.waitFor(async () => {
-      heard.push(await attempt({ authHandler: () => undefined }, 'handshake'))
-      expect(heard.at(-1)).toBe('closed')
-    }, soon)
-    expect(heard.slice(0, 3)).toEqual(['handshake', 'handshake', 'handshake'])
+      const client = exchangeKeys()
+      let isServed = false
+      client.once('handshake', () => (isServed = true))
+      await once(client, 'connect')
+      // A later client of another source is served first.
+      await logIn({ localAddress: '127.0.0.2' })
+      client.destroy()
+      expect(isServed).toBe(false)
+    }, SOON)
   })
 
   test('that is rejected and stays connected gets the reason on the first three connections, and none on later ones', async () => {

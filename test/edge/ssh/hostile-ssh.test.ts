@@ -4,10 +4,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { openChannel } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const edge = await startSshEdge({ channels: 20 })
 const never = new AbortController().signal
-const soon = { timeout: 10_000, interval: 10 }
 
 /** Internal protocol object of ssh2's client, which can send messages that no correct client sends. */
 interface Inside {
@@ -65,7 +65,7 @@ async function serving() {
   const { client, hostname, gone } = await login()
   const accepted = new Promise<ClientChannel>((resolve) => client.once('tcp connection', (_, accept) => resolve(accept())))
   await forward(client, hostname)
-  const session = await edge.sessions.waitFor(hostname, 5_000, never)
+  const session = await edge.sessions.waitFor(hostname, SOON.timeout, never)
   if (!session) throw new Error('no session')
   const opened = openChannel(session)
   return { client, hostname, gone, session, opened, stream: await accepted }
@@ -78,7 +78,7 @@ const idOf = (stream: ClientChannel) => (stream as unknown as { outgoing: { id: 
 async function stillServes(): Promise<void> {
   const { opened, stream } = await serving()
   stream.end('alive')
-  await vi.waitFor(() => expect(opened.received().toString()).toBe('alive'), soon)
+  await vi.waitFor(() => expect(opened.received().toString()).toBe('alive'), SOON)
 }
 
 describe('a client', () => {
@@ -105,7 +105,7 @@ describe('a client', () => {
     inside(client).channelWindowAdjust(77, 5)
     inside(client).channelClose(78)
     stream.end('still here')
-    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
+    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), SOON)
   })
 
   test('gets one session channel; the edge rejects a second and keeps the connection', async () => {
@@ -117,7 +117,7 @@ describe('a client', () => {
     expect(second?.message).toContain('one session at a time')
     for (let id = 500; id < 520; id += 1) inside(client).session(id, 1024, 1024)
     stream.end('still here')
-    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
+    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), SOON)
     first.close()
   })
 
@@ -125,13 +125,13 @@ describe('a client', () => {
     const { client, hostname, opened, stream } = await serving()
     expect(await forward(client, 'localhost')).toBeInstanceOf(Error)
     stream.end('still here')
-    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
+    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), SOON)
     await new Promise<void>(
       (resolve, reject) => void client.unforwardIn(hostname, 80, (error) => (error ? reject(error) : resolve())),
     )
     expect(edge.sessions.of(hostname)).toEqual([])
     expect(await forward(client, '')).toBeUndefined()
-    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
+    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), SOON)
   })
 
   test('cannot open connections from the edge (direct-tcpip)', async () => {
@@ -146,10 +146,10 @@ describe('a client', () => {
     const { client, session } = await serving()
     client.on('tcp connection', (_, accept) => void accept())
     const many = Array.from({ length: 25 }, () => openChannel(session))
-    await vi.waitFor(() => expect(many.filter(({ said }) => said.length > 0)).toHaveLength(25), soon)
+    await vi.waitFor(() => expect(many.filter(({ said }) => said.length > 0)).toHaveLength(25), SOON)
     expect(many.filter(({ said }) => said[0] === 'refused prohibited').length).toBe(6)
     for (const { channel } of many) channel.destroy()
-    await vi.waitFor(() => expect(session.channels).toBe(1), soon)
+    await vi.waitFor(() => expect(session.channels).toBe(1), SOON)
   })
 
   test('that logs in again after its login is disconnected', async () => {
@@ -164,7 +164,7 @@ describe('a client', () => {
     await forward(client, hostname)
     // ssh2 refuses channels without a listener. With an empty listener, it does not answer.
     client.on('tcp connection', () => undefined)
-    const session = await edge.sessions.waitFor(hostname, 5_000, never)
+    const session = await edge.sessions.waitFor(hostname, SOON.timeout, never)
     if (!session) throw new Error('no session')
     const opened = openChannel(session)
     opened.channel.write(Buffer.from('early'))
@@ -178,10 +178,10 @@ describe('a client', () => {
     const { client, opened, stream } = await serving()
     for (let round = 0; round < 20; round += 1) {
       inside(client).rekey()
-      await vi.waitFor(() => expect(inside(client)._kexinit).toBeUndefined(), soon)
+      await vi.waitFor(() => expect(inside(client)._kexinit).toBeUndefined(), SOON)
     }
     stream.end('still here')
-    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), soon)
+    await vi.waitFor(() => expect(opened.received().toString()).toBe('still here'), SOON)
   })
 
   test('that sends requests instead of its part of a key exchange is disconnected', async () => {
@@ -198,7 +198,7 @@ describe('a client', () => {
       sendMessage(client, question)
       if (socket.writableNeedDrain) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), gone])
     }
-    await vi.waitFor(() => expect(reason()).toBe('protocol_error'), soon)
+    await vi.waitFor(() => expect(reason()).toBe('protocol_error'), SOON)
     socket.resume()
     await gone
   })

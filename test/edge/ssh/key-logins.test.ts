@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { Client, utils } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Logins by key with a user name that is not a hostname. */
 
 const edge = await startSshEdge()
 afterAll(() => edge[Symbol.asyncDispose]())
-const soon = { timeout: 10_000, interval: 10 }
 const never = new AbortController().signal
 
 let count = 0
@@ -33,7 +33,7 @@ describe('a login by key', () => {
     const { name, publicKey } = newKey()
     const [hostname = ''] = tunnels(publicKey, {})
     edge.ssh({ user, key: name, args: FORWARD })
-    expect(await edge.sessions.waitFor(hostname, 10_000, never)).toMatchObject({ hostname, login: { authMethod: 'key' } })
+    expect(await edge.sessions.waitFor(hostname, SOON.timeout, never)).toMatchObject({ hostname, login: { authMethod: 'key' } })
   })
 
   test('with any user opens no tunnel when several list the key, and shows those that it could open', async () => {
@@ -45,7 +45,7 @@ describe('a login by key', () => {
     for (const hostname of [one, two]) expect(client.output.stderr).toContain(hostname)
     expect(client.output.stderr).not.toContain(denied)
     edge.ssh({ user: two, key: name, args: FORWARD })
-    expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
+    expect(await edge.sessions.waitFor(two, SOON.timeout, never)).toBeDefined()
   })
 
   test('with any user shows at most ten of many tunnels', async () => {
@@ -87,11 +87,11 @@ describe('a login by key', () => {
     const [one = '', two = ''] = tunnels(publicKey, {}, {})
     edge.routes.set(one, { authorizedKeys: [] })
     edge.ssh({ user: 'any-name', key: name, args: FORWARD })
-    expect(await edge.sessions.waitFor(two, 10_000, never)).toBeDefined()
+    expect(await edge.sessions.waitFor(two, SOON.timeout, never)).toBeDefined()
     edge.routes.set(one, { authorizedKeys: [publicKey] })
     edge.routes.delete(two)
     edge.ssh({ user: 'any-name', key: name, args: FORWARD })
-    expect(await edge.sessions.waitFor(one, 10_000, never)).toBeDefined()
+    expect(await edge.sessions.waitFor(one, SOON.timeout, never)).toBeDefined()
   })
 })
 
@@ -125,5 +125,5 @@ test('a client with only the public key learns no hostname, even with a wrong si
   expect(heard).not.toContain(SEVERAL)
   expect(heard).toContain('authentication methods failed')
   expect(sent.filter((line) => line.includes('Sending USERAUTH_REQUEST (publickey)'))).toHaveLength(2)
-  await vi.waitFor(() => expect(edge.sessions.of(hostnames[0] ?? '')).toEqual([]), soon)
+  await vi.waitFor(() => expect(edge.sessions.of(hostnames[0] ?? '')).toEqual([]), SOON)
 })

@@ -1,18 +1,32 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type ConnectConfig } from 'ssh2'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
+import { Connection } from '../../../edge/ssh/connection.ts'
+import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { sentences } from '../../../edge/ssh/sentences.ts'
+import { stoppedClock } from '../../support/edge/stopped-clock.ts'
+import { socketOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Limits by failed logins of a source. */
 
-const soon = { timeout: 20_000, interval: 10 }
 const never = new AbortController().signal
 const REFUSED = 'All configured authentication methods failed'
 const TOO_MANY = sentences.refused('rate')
+const ticks = vi.spyOn(Connection.prototype, 'tick')
+afterAll(() => {
+  ticks.mockRestore()
+})
+
+/** Resolves when the edge has checked the deadlines of each connection. */
+async function swept(): Promise<void> {
+  ticks.mockClear()
+  await vi.waitFor(() => expect(ticks.mock.calls.length).toBeGreaterThan(4), SOON)
+}
+
 type SshEdge = Awaited<ReturnType<typeof startSshEdge>>
 
 /** Logs in. @returns `in`, or the error's message */
@@ -45,7 +59,7 @@ test.each([
   expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
   expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
   edge.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
-  expect(await edge.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
+  expect(await edge.sessions.waitFor(hostname, SOON.timeout, never)).toBeDefined()
 })
 
 test('after too many failures, the edge rejects weak and wrong passwords, and accepts one of the API', async () => {
@@ -57,7 +71,7 @@ test('after too many failures, the edge rejects weak and wrong passwords, and ac
   for (const wrong of [weak, 'mt_guess', `mt_${'x'.repeat(32)}`])
     expect(await logIn(edge.port, { username: hostname, password: wrong })).toContain(TOO_MANY)
   expect(await logIn(edge.port, { username: hostname, password })).toBe('in')
-  await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), soon)
+  await vi.waitFor(() => expect(edge.records.filter(({ reason }) => reason === 'rate')).toHaveLength(3), SOON)
 })
 
 test('a flood of failed logins is served at a fixed rate, and a valid key of its address logs in meanwhile', async () => {
@@ -73,7 +87,7 @@ test('a flood of failed logins is served at a fixed rate, and a valid key of its
     }
   }
   const guessers = Array.from({ length: 8 }, guess)
-  await vi.waitFor(() => expect(handshakes).toBeGreaterThan(5), soon)
+  await vi.waitFor(() => expect(handshakes).toBeGreaterThan(5), SOON)
   const [before, began] = [handshakes, performance.now()]
   for (let count = 0; count < 3; count++) expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in')
   const seconds = (performance.now() - began) / 1_000
@@ -83,49 +97,45 @@ test('a flood of failed logins is served at a fixed rate, and a valid key of its
   await Promise.all(guessers)
 })
 
-test('idle connections are closed for a newer one of their address after giveWayMs', async () => {
-  await using edge = await startSshEdge({ handshakesPerSource: 4, giveWayMs: 300 })
-  const { hostname, privateKey } = newTunnel(edge)
-  const idle = Array.from({ length: 4 }, () => connect(edge.port, '127.0.0.1'))
-  await Promise.all(idle.map((socket) => once(socket, 'data')))
-  expect(await logIn(edge.port, { username: hostname, privateKey })).toContain('too many connections from your address')
-  const first = new Promise<string>((resolve) => {
-    let text = ''
-    idle[0]?.on('data', (data) => (text += data.toString('latin1'))).once('close', () => resolve(text))
-  })
-  await vi.waitFor(async () => expect(await logIn(edge.port, { username: hostname, privateKey })).toBe('in'), soon)
-  expect(await first).toContain('too many connections from your address')
-  for (const socket of idle) socket.destroy()
-})
-
-/** Keeps a connection busy without a login. @returns the milliseconds until the edge closes it */
-async function closedAfter(socket: Socket, keepBusy: (socket: Socket) => void): Promise<number> {
-  const began = performance.now()
-  socket.on('error', () => undefined).resume()
-  const busy = setInterval(() => keepBusy(socket), 1_000)
-  onTestFinished(() => clearInterval(busy))
-  await once(socket, 'close')
-  return performance.now() - began
-}
-
-test('a connection without a login is closed within 20 s, even when it sends data', async () => {
+test('a connection without a login is closed after loginGraceMs, even when it sends data', async () => {
+  const { loginGraceMs } = DEFAULT_SSH_LIMITS
+  const clock = stoppedClock()
   await using edge = await startSshEdge()
-  const begin = () => connect(edge.port, '127.0.0.1')
-  const trickling = closedAfter(begin(), (socket) => socket.write('S'))
-  const offering = begin()
-  offering.write('SSH-2.0-slow\r\n\0\0\x05\0')
-  const offered = closedAfter(offering, (socket) => socket.write('\0'))
-  const silent = closedAfter(begin(), () => undefined)
-  const client = new Client()
-  client.on('error', () => undefined)
-  const began = performance.now()
-  // Sends a login now and then, below the limit of tries.
-  client.connect({
-    ...{ host: '127.0.0.1', port: edge.port, username: freshHostname(), readyTimeout: 60_000 },
-    authHandler: (_left, _partial, next) =>
-      void sleep(2_000).then(() => next({ type: 'password', username: 'x', password: 'mt_x' })),
+  const [silent, trickling, offering] = ['', 'SSH-2.0-', 'SSH-2.0-slow\r\n\0\0\x04\x04\x06\x14'].map((first) => {
+    const socket = connect(edge.port, '127.0.0.1').on('error', () => undefined)
+    socket.write(first)
+    return socket
+  }) as [Socket, Socket, Socket]
+  const asking = new Client()
+  asking.on('error', () => undefined)
+  const exchanged = once(asking, 'handshake')
+  let ask: (() => void) | undefined
+  asking.connect({
+    ...{ host: '127.0.0.1', port: edge.port, username: freshHostname(), readyTimeout: SOON.timeout },
+    authHandler: (_left, _partial, next) => void (ask = () => next({ type: 'password', username: 'x', password: 'mt_x' })),
   })
-  const asking = new Promise((resolve) => client.once('close', () => resolve(undefined))).then(() => performance.now() - began)
-  const times = await Promise.all([trickling, offered, silent, asking])
-  expect(Math.max(...times)).toBeLessThan(20_000)
-}, 60_000)
+  await Promise.all([silent, trickling, offering].map((socket) => once(socket, 'data')))
+  await exchanged
+  let [closed, said] = [0, '']
+  silent.on('data', (data) => (said += data.toString('latin1')))
+  const closes = [silent, trickling, offering, socketOf(asking)].map((socket) => {
+    const over = once(socket.resume(), 'close')
+    void over.then(() => (closed += 1))
+    return over
+  })
+  const steps = 4
+  for (let step = 1; step <= steps; step++) {
+    clock.pass(loginGraceMs / steps)
+    trickling.write('S')
+    offering.write('\0')
+    ask?.()
+    ask = undefined
+    await swept()
+    expect(closed).toBe(0)
+  }
+  clock.pass(1)
+  await vi.waitFor(() => expect(said).toContain(sentences.loginGrace(loginGraceMs)), SOON)
+  // The edge ends its side, and closes the connection after a client that does not end its own.
+  clock.pass(2_001)
+  await Promise.all(closes)
+})

@@ -8,13 +8,14 @@ import { sentences } from '../../../edge/ssh/sentences.ts'
 import { string, uint32 } from '../../../edge/ssh/wire-format.ts'
 import { protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 /** Invalid and excessive messages of clients, and the edge's responses. */
 
 const TRIES = 3
-const edge = await startSshEdge({ loginTries: TRIES })
+// The time for a first forward is long, since most clients here request none.
+const edge = await startSshEdge({ loginTries: TRIES, forwardGraceMs: patient(60_000) })
 afterAll(() => edge[Symbol.asyncDispose]())
-const soon = { timeout: 10_000, interval: 10 }
 
 /** Internal members of ssh2's client, in addition to {@link protocolOf}. */
 interface Inside {
@@ -56,6 +57,9 @@ async function login(options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   return { client, hostname, gone, unknown }
 }
 
+/** Returns the reason in the last record of a client. */
+const reasonOf = (hostname: string) => edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`)?.reason
+
 /** Message types that are unknown, or invalid outside a key exchange. */
 const UNKNOWN = [0, 8, 21, 30, 110, 192, 200, 255]
 
@@ -79,11 +83,11 @@ describe('a message of an unknown type', () => {
     async ({ cipher, hmac }) => {
       const { client, unknown, hostname } = await login({ algorithms: { cipher: [cipher], hmac: [hmac] } })
       const sent = sendUnknown(client)
-      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
       protocolOf(client).rekey()
-      await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), soon)
+      await vi.waitFor(() => expect(protocolOf(client)._kexinit).toBeUndefined(), SOON)
       sent.push(...sendUnknown(client))
-      await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+      await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
       await new Promise<void>((resolve, reject) => {
         client.forwardIn(hostname, 80, (error) => (error ? reject(error) : resolve()))
       })
@@ -94,11 +98,11 @@ describe('a message of an unknown type', () => {
     const { client, unknown } = await login()
     sendMessage(client, Buffer.alloc(0))
     const sent = sendUnknown(client)
-    await vi.waitFor(() => expect(unknown).toEqual(sent), soon)
+    await vi.waitFor(() => expect(unknown).toEqual(sent), SOON)
   })
 
   test('sent repeatedly, without reading responses, ends the connection', async () => {
-    const { client, gone } = await login()
+    const { client, hostname, gone } = await login()
     const socket = socketOf(client)
     socket.pause()
     const connection = { isGone: false }
@@ -108,6 +112,8 @@ describe('a message of an unknown type', () => {
       if (socket.writableNeedDrain) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), gone])
     }
     expect(connection.isGone).toBe(true)
+    // The edge has closed the socket; no deadline has ended the connection.
+    await vi.waitFor(() => expect(reasonOf(hostname)).toBe('connection_lost'), SOON)
   })
 })
 
@@ -128,8 +134,7 @@ describe('a truncated message ends the connection:', () => {
     const { client, hostname, gone } = await login()
     sendMessage(client, Buffer.concat(message))
     await gone
-    const reason = () => edge.records.findLast(({ tunnel }) => tunnel === `uid-${hostname}`)?.reason
-    await vi.waitFor(() => expect(reason()).toBe('protocol_error'), soon)
+    await vi.waitFor(() => expect(reasonOf(hostname)).toBe('protocol_error'), SOON)
   })
 })
 
@@ -229,8 +234,8 @@ describe('an empty packet during the first key exchange', () => {
     socket.once('close', () => (over.yet = true))
     // The edge answers the client's share with its own and SSH_MSG_NEWKEYS.
     const agreed = () => heard.includes(Buffer.of(0, 0, 0, 12, 10, 21))
-    await vi.waitFor(() => expect(over.yet || agreed()).toBe(true), soon)
-    if (ends) await vi.waitFor(() => expect(over.yet).toBe(true), { timeout: 5_000 })
+    await vi.waitFor(() => expect(over.yet || agreed()).toBe(true), SOON)
+    if (ends) await vi.waitFor(() => expect(over.yet).toBe(true), SOON)
     else expect(agreed()).toBe(true)
   })
 })

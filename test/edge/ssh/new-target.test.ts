@@ -6,10 +6,9 @@ import { answered, rawVisitor } from '../../support/edge/raw-http.ts'
 import { running, sshUser, type SshUser } from '../../support/edge/openssh.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 /** Tunnel whose `target` changes while its OpenSSH client stays connected. */
-
-const soon = { timeout: 20_000, interval: 50 }
 
 const cleanup = new AsyncDisposableStack()
 let edge: WholeEdge
@@ -57,7 +56,7 @@ test('after a change of target, upgraded connections keep the old one, and new r
     `${hostname}:80`,
     `${hostname}@127.0.0.1`,
   ])
-  await vi.waitFor(async () => expect(await get(), client.said()).toBe('old'), soon)
+  await vi.waitFor(async () => expect(await get(), client.said()).toBe('old'), SOON)
 
   const upgraded = async (name: string) => {
     const visitor = rawVisitor(edge.ports.http, `GET /chat HTTP/1.1\r\n${host}${UPGRADE}\r\n`)

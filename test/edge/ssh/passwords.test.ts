@@ -15,10 +15,10 @@ import { createSshServer } from '../../../edge/ssh/server.ts'
 import type { ConnectionRecord } from '../../../journal/port.ts'
 import { createCacheSet } from '../../../store/cache.ts'
 import { openTemporaryStore } from '../../support/store/temporary-store.ts'
+import { SOON } from '../../support/patience.ts'
 
 // Passwords created with kubectl, and the SSH side of an edge that reads resources only.
 
-const soon = { timeout: 10_000, interval: 10 }
 const { store, ...temporary } = await openTemporaryStore()
 const stop = new AbortController()
 const onError = vi.fn()
@@ -68,7 +68,7 @@ async function makeTunnel(namespace: string, name = `web-${randomBytes(4).toStri
   const hostname = randomBytes(8).toString('hex')
   const { metadata } = await store.create(Tunnel, { metadata: { namespace, name }, spec: { regionId: 1, ...spec } })
   await store.patchStatus(Tunnel, { namespace, name }, { hostname, endpointRef: { name: 'main' } })
-  await vi.waitFor(() => expect(routes.get(hostname)?.id).toBe(metadata.uid), soon)
+  await vi.waitFor(() => expect(routes.get(hostname)?.id).toBe(metadata.uid), SOON)
   return { namespace, name, hostname, uid: metadata.uid }
 }
 
@@ -86,7 +86,7 @@ async function makePassword({ namespace, name: tunnel, hostname }: Served, made:
     metadata: { namespace, name: made.name ?? `p-${randomBytes(4).toString('hex')}` },
     spec: { tunnelRef: { name: tunnel }, sha256, expiresAt },
   })
-  await vi.waitFor(() => expect(routes.get(hostname)?.passwords.map(({ id }) => id)).toContain(metadata.uid), soon)
+  await vi.waitFor(() => expect(routes.get(hostname)?.passwords.map(({ id }) => id)).toContain(metadata.uid), SOON)
   return secret
 }
 
@@ -125,7 +125,7 @@ describe('a password whose hash another tenant knows', () => {
     const [theirs, mine] = [await makeTunnel(EVE), await makeTunnel(ACME)]
     const secret = await makePassword(theirs)
     expect(await logIn(mine.hostname, secret)).toBe(REFUSED)
-    await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'no_credential' }]), soon)
+    await vi.waitFor(() => expect(recordsOf(mine)).toMatchObject([{ type: 'refused', reason: 'no_credential' }]), SOON)
   })
 
   test('and that exists twice for one tunnel opens it with any user name', async () => {
@@ -147,7 +147,7 @@ test('the eleventh password of a tunnel is rejected until an older one is delete
   expect(await logIn(mine.hostname, eleventh)).toBe(REFUSED)
   expect(await logIn('anyone', eleventh)).toBe(REFUSED)
   await store.delete(TunnelPassword, { namespace: ACME, name: names[3] ?? '' })
-  await vi.waitFor(() => expect(routes.get(mine.hostname)?.passwords).toHaveLength(10), soon)
+  await vi.waitFor(() => expect(routes.get(mine.hostname)?.passwords).toHaveLength(10), SOON)
   expect(await logIn(mine.hostname, eleventh)).toBe(mine.uid)
 })
 
@@ -173,7 +173,7 @@ test('an expired tunnel that still exists ends its sessions and rejects logins',
     ahead = 0
   })
   ahead = 3_600_000
-  await vi.waitFor(() => expect(recordsOf(mine).at(-1)).toMatchObject({ type: 'disconnect', reason: 'tunnel_deleted' }), soon)
+  await vi.waitFor(() => expect(recordsOf(mine).at(-1)).toMatchObject({ type: 'disconnect', reason: 'tunnel_deleted' }), SOON)
   for (const user of [mine.hostname, 'anyone']) expect(await logIn(user, secret)).toBe(REFUSED)
 })
 
@@ -186,6 +186,6 @@ test('a password with an expiry in years ends after four hours, with its session
   ahead = PASSWORD_LIFE_MS - 60_000
   expect(await logIn(mine.hostname, secret)).toBe(mine.uid)
   ahead = PASSWORD_LIFE_MS
-  await vi.waitFor(() => expect(recordsOf(mine).at(-1)).toMatchObject({ type: 'disconnect', reason: 'password_expired' }), soon)
+  await vi.waitFor(() => expect(recordsOf(mine).at(-1)).toMatchObject({ type: 'disconnect', reason: 'password_expired' }), SOON)
   expect(await logIn('anyone', secret)).toBe(REFUSED)
 })

@@ -10,9 +10,9 @@ import { answered } from '../../support/edge/raw-http.ts'
 import { currentOpenSsh, forwardTo, running, sshUser, type SshUser } from '../../support/edge/openssh.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const run = promisify(execFile)
-const soon = { timeout: 20_000, interval: 50 }
 const MIB = 1024 * 1024
 
 const cleanup = new AsyncDisposableStack()
@@ -57,7 +57,7 @@ const get = (hostname: string, path = '/') =>
   answered(edge.ports.http, `GET ${path} HTTP/1.1\r\nHost: ${hostname}.${edge.domain}\r\nConnection: close\r\n\r\n`)
 
 const served = (hostname: string, said: () => string) =>
-  vi.waitFor(async () => expect(await get(hostname), said()).toMatch(/200 OK[^]*GET \/ 0/), soon)
+  vi.waitFor(async () => expect(await get(hostname), said()).toMatch(/200 OK[^]*GET \/ 0/), SOON)
 
 /** Commands of supported clients that forward a tunnel to the backend. */
 const clients: Readonly<Record<string, (hostname: string) => Promise<readonly string[]>>> = {
@@ -125,7 +125,7 @@ test('autossh reconnects after its ssh is killed', async () => {
   await vi.waitFor(async () => {
     const now = await run('pgrep', ['--parent', String(client.child.pid)])
     expect(now.stdout).not.toBe(below.stdout)
-  }, soon)
+  }, SOON)
   await served(hostname, client.said)
 })
 
@@ -177,6 +177,9 @@ describe('visitors are served', () => {
       '32',
       '-d',
       '2s',
+      // By default, wrk counts a response that takes longer than two seconds as an error.
+      '--timeout',
+      `${SOON.timeout / 1_000}s`,
       '-H',
       `Host: ${host}`,
       `http://127.0.0.1:${edge.ports.http}/`,

@@ -3,10 +3,10 @@ import { describe, expect, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { openChannel, startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { patient, SOON } from '../../support/patience.ts'
 
 const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()
 const never = new AbortController().signal
-const soon = { timeout: 10_000, interval: 10 }
 
 describe('a forward', () => {
   test.each(['HOST', 'HOST.tunnel.localhost', '', 'localhost', '*'])('may have the bind address %j', async (name) => {
@@ -63,10 +63,10 @@ describe('a forward', () => {
   ])('of $what beside a serving forward is rejected on the terminal, and the first serves on', async (later) => {
     const control = edge.file(`control-${freshHostname()}`)
     const { hostname, client, session } = await served(['-T', '-M', '-S', control])
-    await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), soon)
+    await vi.waitFor(() => expect(client.output.stdout).toContain('asks for none.'), SOON)
     const asked = edge.ssh({ user: hostname, args: ['-S', control, '-O', 'forward', '-R', later.forward] })
     expect(await asked.exited).toBe(255)
-    await vi.waitFor(() => expect(client.output.stderr).toContain(later.sentence), soon)
+    await vi.waitFor(() => expect(client.output.stderr).toContain(later.sentence), SOON)
     expect(await echoed(session)).toBe('ping')
   })
 
@@ -89,7 +89,7 @@ describe('a forward', () => {
   test('is confirmed before the edge opens a channel', async () => {
     const hostname = freshHostname()
     edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
-    const opened = edge.sessions.waitFor(hostname, 10_000, never).then((session) => session && echoed(session))
+    const opened = edge.sessions.waitFor(hostname, SOON.timeout, never).then((session) => session && echoed(session))
     const client = edge.ssh({ user: hostname, args: ['-vv', '-N', '-R', `80:127.0.0.1:${echo.port}`] })
     expect(await opened).toBe('ping')
     const happened = ['remote forward success', 'rtype keepalive@openssh.com', 'ctype forwarded-tcpip']
@@ -127,7 +127,7 @@ describe('a forward', () => {
 describe('a session', () => {
   test('shows the tunnel’s URL and target, and ends on ctrl-C', async () => {
     const { client, hostname } = await served(['-tt'])
-    await vi.waitFor(() => expect(client.output.text).toContain('Press ctrl-C to end it.'), soon)
+    await vi.waitFor(() => expect(client.output.text).toContain('Press ctrl-C to end it.'), SOON)
     expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost:28443 -> the target named in your -R\r\n`)
     client.type('\x03')
     expect(await client.exited).toBe(0)
@@ -141,7 +141,7 @@ describe('a session', () => {
     expect(client.output.text).toContain(`-R is missing. Type: ssh -p ${edge.port} -R 80:localhost:3000 ${hostname}@127.0.0.1`)
   })
 
-  test('carries 256 MiB in both directions with a slow reader in bounded memory', async () => {
+  test('carries 256 MiB in both directions with a slow reader in bounded memory', { timeout: patient(60_000) }, async () => {
     const { session } = await served()
     const block = randomBytes(64 * 1024)
     const blocks = 4096
@@ -200,7 +200,7 @@ describe('a session', () => {
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
     const client = own.ssh({ user: hostname, args: ['-v', '-N', '-R', `80:127.0.0.1:${echo.port}`] })
-    const session = await own.sessions.waitFor(hostname, 10_000, never)
+    const session = await own.sessions.waitFor(hostname, SOON.timeout, never)
     if (!session) throw new Error('no session came')
     const exchanges = () => client.output.text.split('SSH2_MSG_NEWKEYS received').length - 1
     const text = 'x'.repeat(200_000)
@@ -212,7 +212,7 @@ describe('a session', () => {
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
     const client = own.ssh({ user: hostname, args: ['-v', '-N', '-R', `80:127.0.0.1:${echo.port}`] })
-    const session = await own.sessions.waitFor(hostname, 10_000, never)
+    const session = await own.sessions.waitFor(hostname, SOON.timeout, never)
     if (!session) throw new Error('no session came')
     const exchanges = () => client.output.text.split('SSH2_MSG_NEWKEYS received').length - 1
     const [sent, returned] = [createHash('sha256'), createHash('sha256')]
@@ -228,24 +228,24 @@ describe('a session', () => {
       channel.write(bytes)
       sent.update(bytes)
       onTheWay += bytes.length
-      await vi.waitFor(() => expect(onTheWay).toBeLessThan(256 * 1024), soon)
+      await vi.waitFor(() => expect(onTheWay).toBeLessThan(256 * 1024), SOON)
     }
     channel.end()
     expect(await over).toBe('closed')
     expect([onTheWay, returned.digest('hex')]).toEqual([0, sent.digest('hex')])
 
     const before = exchanges()
-    await vi.waitFor(() => expect(exchanges()).toBeGreaterThan(before), soon)
+    await vi.waitFor(() => expect(exchanges()).toBeGreaterThan(before), SOON)
     expect(await echoed(session)).toBe('ping')
   })
 
   test('whose client is killed is recorded, and loses its channels', async () => {
     const { hostname, client, session } = await served()
     const open = openChannel(session)
-    await vi.waitFor(() => expect(open.said).toEqual(['opened']), soon)
+    await vi.waitFor(() => expect(open.said).toEqual(['opened']), SOON)
     client.kill('SIGKILL')
     expect(await open.over).toBe('lost')
-    await vi.waitFor(() => expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect' }), soon)
+    await vi.waitFor(() => expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect' }), SOON)
     expect(edge.sessions.of(hostname)).toEqual([])
     expect(await openChannel(session).over).toBe('refused session_lost')
   })
@@ -254,11 +254,11 @@ describe('a session', () => {
     const { hostname, client, session } = await served()
     client.kill('SIGSTOP')
     const second = edge.ssh({ user: hostname, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
-    await vi.waitFor(() => expect(edge.sessions.pick(hostname)?.id).not.toBe(session.id), soon)
+    await vi.waitFor(() => expect(edge.sessions.pick(hostname)?.id).not.toBe(session.id), SOON)
     const newer = edge.sessions.pick(hostname)
     if (!newer) throw new Error('no session')
     expect(await echoed(newer)).toBe('ping')
-    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), soon)
+    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(1), SOON)
     expect(recordsOf(hostname).at(-1)).toMatchObject({ type: 'disconnect', reason: 'replaced', sessionId: session.id })
     second.kill()
     await second.exited
@@ -274,18 +274,18 @@ describe('a session', () => {
       resolve(undefined)
     })
     await promise
-    await vi.waitFor(() => expect(edge.sessions.heardAfter(session)).toBe(session.id), soon)
+    await vi.waitFor(() => expect(edge.sessions.heardAfter(session)).toBe(session.id), SOON)
     expect(await echoed(session)).toBe('ping')
   })
 
   test('shares the load with a newer session', async () => {
     const { hostname, session } = await served()
     const second = edge.ssh({ user: hostname, args: ['-N', '-R', `80:127.0.0.1:${echo.port}`] })
-    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(2), soon)
+    await vi.waitFor(() => expect(edge.sessions.of(hostname)).toHaveLength(2), SOON)
     const [newer] = edge.sessions.of(hostname)
     if (!newer) throw new Error('no session')
     const busy = openChannel(newer)
-    await vi.waitFor(() => expect(edge.sessions.pick(hostname)).toBe(session), soon)
+    await vi.waitFor(() => expect(edge.sessions.pick(hostname)).toBe(session), SOON)
     busy.channel.destroy()
     second.kill()
     await second.exited

@@ -1,10 +1,10 @@
 import { describe, expect, test, vi } from 'vitest'
 import { startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
+import { SOON } from '../../support/patience.ts'
 
 const { edge, echo, sessionOf, served, echoed, recordsOf } = await startEchoTunnels()
 const never = new AbortController().signal
-const soon = { timeout: 10_000, interval: 10 }
 
 describe('a login', () => {
   test.each([
@@ -22,7 +22,7 @@ describe('a login', () => {
     expect(client.output.text).toContain(`https://${hostname}.tunnel.localhost`)
     client.kill()
     await client.exited
-    await vi.waitFor(() => expect(recordsOf(hostname)).toHaveLength(2), soon)
+    await vi.waitFor(() => expect(recordsOf(hostname)).toHaveLength(2), SOON)
     const [connect, disconnect] = recordsOf(hostname)
     expect(connect).toMatchObject({
       type: 'connect',
@@ -83,7 +83,7 @@ describe('a login', () => {
     expect(await client.exited).toBe(255)
     expect(client.output.text).toContain(sentence ?? 'Mooring: this login is not accepted.')
     expect(client.output.text).toContain('Permission denied (publickey,password)')
-    await vi.waitFor(() => expect(own.records.map((record) => record.reason)).toEqual(reason ? [reason] : []), soon)
+    await vi.waitFor(() => expect(own.records.map((record) => record.reason)).toEqual(reason ? [reason] : []), SOON)
     if (reason) expect(own.records[0]).toMatchObject({ type: 'refused', tunnel: `uid-${hostname}`, clientIp: '127.0.0.1' })
   })
 
@@ -98,7 +98,7 @@ describe('a login', () => {
     for (const file of others) own.makeKey(file.slice(file.lastIndexOf('/') + 1))
     const before = others.flatMap((file) => ['-i', file])
     own.ssh({ user: hostname, args: [...before, '-N', '-R', '80:127.0.0.1:9'] })
-    expect(await own.sessions.waitFor(hostname, 10_000, never)).toBeDefined()
+    expect(await own.sessions.waitFor(hostname, SOON.timeout, never)).toBeDefined()
   })
 
   test('is rejected above the session limit of the tunnel', async () => {
@@ -106,7 +106,7 @@ describe('a login', () => {
     const hostname = freshHostname()
     own.routes.set(hostname, { authorizedKeys: [own.publicKey] })
     own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
-    await own.sessions.waitFor(hostname, 10_000, never)
+    await own.sessions.waitFor(hostname, SOON.timeout, never)
     const second = own.ssh({ user: hostname, args: ['-N', '-R', '80:127.0.0.1:9'] })
     expect(await second.exited).toBe(255)
     expect(second.output.text).toContain('this tunnel has reached its limit of connections')

@@ -2,6 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { Channel, ChannelEvents } from '../../../edge/channels/channel.ts'
 import type { Session } from '../../../edge/sessions.ts'
 import { freshHostname, startBackend, startSshEdge } from './ssh-edge.ts'
+import { SOON } from '../patience.ts'
 
 /** Channel that records its events in order. */
 export interface RecordedChannel {
@@ -57,8 +58,8 @@ export async function startEchoTunnels() {
   const echo = await startBackend((socket) => socket.pipe(socket))
 
   async function sessionOf(hostname: string): Promise<Session> {
-    const session = await edge.sessions.waitFor(hostname, 10_000, never)
-    if (!session) throw new Error('no session within 10 s')
+    const session = await edge.sessions.waitFor(hostname, SOON.timeout, never)
+    if (!session) throw new Error(`no session within ${SOON.timeout} ms`)
     return session
   }
 

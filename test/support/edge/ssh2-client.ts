@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { openSshPrivateKey, publicLine } from '../../../operator/endpoint/openssh.ts'
+import { SOON } from '../patience.ts'
 import type { WholeEdge } from './whole-edge.ts'
 
 /** Internal protocol object of ssh2's client, which can send messages that no correct client sends. */
@@ -80,7 +81,10 @@ export async function logIn(edge: Pick<WholeEdge, 'ports' | 'set'>, options: Par
   await new Promise<void>((resolve, reject) => {
     client.once('ready', () => resolve())
     client.once('error', reject)
-    client.connect({ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, privateKey: KEY.privateKey, ...options })
+    client.connect({
+      ...{ host: '127.0.0.1', port: edge.ports.ssh, username: hostname, privateKey: KEY.privateKey },
+      ...{ readyTimeout: SOON.timeout, ...options },
+    })
   })
   client.on('error', () => client.destroy())
   return {

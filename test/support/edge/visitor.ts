@@ -13,6 +13,7 @@ import { promisify } from 'node:util'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Tunnel } from '../api/answers.ts'
+import { SOON } from '../patience.ts'
 
 /** Response to a visitor. */
 export interface Visit {
@@ -126,7 +127,15 @@ function commandOf(
 ): readonly string[] {
   const version = transport === 'h2' ? '--http2' : '--http1.1'
   const trust = ca === undefined ? ['-k'] : ['--cacert', ca]
-  const common = ['-sSi', ...trust, '--max-time', '20', version, '--resolve', `${host}:${port}:${address}`]
+  const common = [
+    '-sSi',
+    ...trust,
+    '--max-time',
+    String(SOON.timeout / 1_000),
+    version,
+    '--resolve',
+    `${host}:${port}:${address}`,
+  ]
   return ['curl', ...common, ...args, `${transport === 'http' ? 'http' : 'https'}://${host}:${port}${path}`]
 }
 
