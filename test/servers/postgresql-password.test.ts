@@ -1,24 +1,31 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { scratch } from '../support/postgresql/disks.ts'
 import { clientsOf, untilReachable } from '../support/postgresql/postgres.ts'
-import { linkLibraries } from '../../operator/server/process/programs/installation.ts'
+import { binariesFor } from '../../operator/server/process/programs/binaries.ts'
+import { engineUser } from '../../operator/server/process/spawn/engine-user.ts'
+import { installEngine } from '../../operator/server/process/programs/installation.ts'
 import { at } from '../../operator/server/kubernetes/engine-pod.ts'
 import { postgresqlPod } from '../../operator/server/kubernetes/postgresql.ts'
 
 const run = promisify(execFile)
 /** Engines refuse to run as root. */
-const NOBODY = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-const PACKAGE = dirname(createRequire(import.meta.url).resolve('postgresql-15/package.json'))
-const BIN = join(PACKAGE, 'native/bin')
+const NOBODY = await engineUser()
+const BIN = join(await programs(), 'native/bin')
 const env = { ...process.env, PATH: `${BIN}:${process.env.PATH}` }
 const ADMIN = 'mooring'
+
+/** Returns the directory of a package whose programs NOBODY may run. */
+async function programs(): Promise<string> {
+  const binaries = binariesFor('postgresql-15.4.0', 'nearest')
+  if (!binaries) throw new Error('there is no PostgreSQL 15')
+  return installEngine(binaries, { user: NOBODY })
+}
 
 /** Volumes of a pod as local directories. */
 async function volumes() {
@@ -32,7 +39,7 @@ async function volumes() {
       await writeFile(join(config, name), here(text))
   }
   await configure(ADMIN)
-  if (NOBODY.uid !== undefined) for (const directory of [root, data]) await chown(directory, NOBODY.uid, NOBODY.gid)
+  for (const directory of [root, data]) await chown(directory, NOBODY.uid, NOBODY.gid)
   return {
     ...{ data: join(data, 'pgdata'), root, configure },
     initialise: async (password: string) => {
@@ -65,8 +72,6 @@ async function serve(
     },
   }
 }
-
-beforeAll(() => linkLibraries(PACKAGE))
 
 test('a server restarted after a crash has the present password of its Secret, and no other', async () => {
   await using volume = await volumes()
