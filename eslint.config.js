@@ -1,20 +1,36 @@
 import tseslint from 'typescript-eslint'
 
-/** What each folder may import: crds ← shared ← store, journal, process ← operator, apiserver, edge ← embedded, test. */
+/** What each folder may import: crds ← shared ← store, journal, process, backup ← operator, apiserver, edge ← embedded, test. */
 const may = {
   crds: ['crds'],
   shared: ['crds', 'shared'],
   store: ['crds', 'shared', 'store'],
   journal: ['crds', 'shared', 'journal'],
   process: ['crds', 'shared', 'process'],
-  operator: ['crds', 'shared', 'store', 'journal', 'process', 'operator'],
+  backup: ['crds', 'shared', 'process', 'backup'],
+  operator: ['crds', 'shared', 'store', 'journal', 'process', 'backup', 'operator'],
   apiserver: ['crds', 'shared', 'store', 'journal', 'process', 'apiserver'],
   edge: ['crds', 'shared', 'store', 'journal', 'process', 'edge'],
+  // The types of the API's answers alone: see the rule below.
+  dashboard: ['dashboard', 'apiserver'],
 }
-const folders = ['crds', 'shared', 'store', 'journal', 'process', 'operator', 'apiserver', 'edge', 'embedded', 'test']
+const folders = [
+  'crds',
+  'shared',
+  'store',
+  'journal',
+  'process',
+  'backup',
+  'operator',
+  'apiserver',
+  'edge',
+  'embedded',
+  'test',
+  'dashboard',
+]
 
 const boundaries = Object.entries(may).map(([folder, allowed]) => ({
-  files: [`${folder}/**/*.ts`],
+  files: [`${folder}/**/*.ts`, `${folder}/**/*.tsx`],
   ignores: ['**/*.test.ts'],
   rules: {
     'no-restricted-imports': [
@@ -42,7 +58,7 @@ const reservedLogFields = {
 export default tseslint.config(
   { ignores: ['node_modules', '.mooring'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
@@ -72,4 +88,25 @@ export default tseslint.config(
     rules: { 'no-console': 'off' },
   },
   ...boundaries,
+  {
+    files: ['dashboard/**/*.ts', 'dashboard/**/*.tsx'],
+    rules: {
+      // Each part of a page that shows on a condition counts.
+      complexity: ['error', 15],
+      // A handler of an event may be asynchronous: it reports its own errors.
+      '@typescript-eslint/no-misused-promises': ['error', { checksVoidReturn: { attributes: false } }],
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '/apiserver/',
+              allowTypeImports: true,
+              message: 'The bundle has no code of the server: import types alone.',
+            },
+          ],
+        },
+      ],
+    },
+  },
 )

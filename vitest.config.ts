@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { type Motor, MOTORS } from './crds/motor.ts'
 import { GateReporter, WHOLE_FILE } from './test/gate/reporter.ts'
 import { OwnOrder } from './test/support/own-order.ts'
 import { isFull } from './test/support/scope.ts'
@@ -6,6 +7,8 @@ import { patient } from './test/support/patience.ts'
 
 /** What takes long or depends on a quiet machine: part of `npm run test:full` alone. */
 const LONG = '**/*.long.test.ts'
+/** Tests of MongoDB alone, which run in the project `families`. */
+const OF_MONGODB = 'test/behaviour/families/mongodb/**'
 const CLUSTER_FAULTS = 'test/cluster/faults/**/*.test.ts'
 
 /** Files to leave out, beside those that vitest leaves out by default. */
@@ -23,7 +26,11 @@ const within = (test: number, hook: number) => ({ testTimeout: patient(test), ho
 /** For tests with real processes on a machine that has other things to do. Each second try is reported (test/gate/). */
 const SECOND_TRY = { retry: { count: 1, delay: 2_000 } }
 
-const ON_A_CLUSTER = { globalSetup: ['test/cluster/setup.ts'], ...within(120_000, 240_000) }
+/** Motors that the gate tests whole; it uses one database of each of the others. The full run tests those in the projects `engines` and `families`. */
+const FEW: readonly Motor[] = ['postgresql-15.4.0', 'mariadb-10.7.4']
+const OTHERS = MOTORS.filter((motor) => !FEW.includes(motor))
+
+const ON_A_CLUSTER = { provide: { motors: MOTORS }, globalSetup: ['test/cluster/setup.ts'], ...within(120_000, 240_000) }
 /** These wait for others most of the time. More of them at once than there are cores would break their deadlines. */
 const BESIDE = { maxWorkers: 2, sequence: { groupOrder: 6 } }
 
@@ -58,6 +65,8 @@ export default defineConfig({
           ...SECOND_TRY,
           ...within(20_000, 60_000),
           include: ['test/servers/**/*.test.ts'],
+          exclude: without('test/servers/{mongodb,backup}/**'),
+          provide: { motors: FEW },
           setupFiles: ['test/support/fixed-seed.ts'],
           // Files share a process, and so the servers that it has started. None leaves state in a module.
           isolate: false,
@@ -73,6 +82,8 @@ export default defineConfig({
           ...SECOND_TRY,
           ...within(60_000, 120_000),
           include: ['test/behaviour/**/*.test.ts'],
+          exclude: without(OF_MONGODB),
+          provide: { motors: FEW },
           globalSetup: ['test/support/deployment/setup.ts'],
           maxWorkers: 2,
           sequence: { groupOrder: 2 },
@@ -87,6 +98,52 @@ export default defineConfig({
           ...within(60_000, 120_000),
           include: ['test/embedded/**/*.test.ts'],
           fileParallelism: false,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      // The motors that `servers` and `behaviour` leave out, and backups.
+      {
+        test: {
+          name: 'engines',
+          ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
+          include: ['test/servers/{mysql,mongodb,backup}/**/*.test.ts'],
+          provide: { motors: OTHERS },
+          setupFiles: ['test/support/fixed-seed.ts'],
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'families',
+          ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
+          include: [
+            'test/behaviour/families/**/*.test.ts',
+            'test/behaviour/dedicated/{lifecycle.test,metrics.long.test,ssh-tunnel.long.test}.ts',
+          ],
+          exclude: without('**/smoke.test.ts'),
+          provide: { motors: OTHERS },
+          globalSetup: ['test/support/deployment/setup.ts'],
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      // The dashboard in Chromium, as the behaviour suite sees the API.
+      {
+        test: {
+          name: 'dashboard',
+          ...PATIENT,
+          ...SECOND_TRY,
+          ...within(60_000, 120_000),
+          include: ['test/dashboard/**/*.test.ts'],
+          provide: { motors: FEW },
+          globalSetup: ['test/support/deployment/setup.ts'],
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },
@@ -145,8 +202,8 @@ export default defineConfig({
           ...PATIENT,
           ...SECOND_TRY,
           ...ON_A_CLUSTER,
-          include: ['test/behaviour/**/*.test.ts', 'test/cluster/**/*.test.ts'],
-          exclude: without(CLUSTER_FAULTS),
+          include: ['test/behaviour/**/*.test.ts', 'test/dashboard/**/*.test.ts', 'test/cluster/**/*.test.ts'],
+          exclude: without(CLUSTER_FAULTS, 'test/dashboard/embedded/**'),
           ...BESIDE,
         },
       },

@@ -7,6 +7,9 @@ import type { TokenIssuer } from './auth/issuer.ts'
 import { createJwtVerifier } from './auth/jwt.ts'
 import type { IssuerConfig } from './auth/trusted-issuers.ts'
 import { createCatchUp } from './resources/cache-waits.ts'
+import { createDashboard } from './dashboard/dashboard.ts'
+import { readDashboard } from './dashboard/dashboard-files.ts'
+import { createSessions } from './dashboard/session.ts'
 import { createDocsRouter } from './openapi/docs-router.ts'
 import { INSTANCE_LIMITS, type InstanceWiring } from './instances/instance-deps.ts'
 import type { ApiLimits } from './http/rate-limit.ts'
@@ -23,21 +26,29 @@ import { OWN_ISSUER } from '../crds/names.ts'
 import { type Access, bindingIndexes } from '../store/access.ts'
 import { createAudit } from './journal/audit.ts'
 import type { Journal } from '../journal/port.ts'
+import type { DatabaseJournal } from '../journal/databases.ts'
+import type { WebhookJournal } from '../journal/webhooks.ts'
 import { type TunnelRoutesWiring, tunnelRoutes } from './tunnels/routes/tunnels.ts'
 import type { TenancyWiring } from './tenancy/tenancy-deps.ts'
 import { catalogRoutes, type CatalogWiring } from './catalog/catalog-routes.ts'
+import { databaseRoutes } from './databases/routes/databases.ts'
+import type { DatabaseWiring } from './databases/database-deps.ts'
 import { instanceRoutes } from './instances/routes/instances.ts'
 import { tenancyRoutes } from './tenancy/tenancy.ts'
 import { ApiToken } from '../crds/api-token.ts'
 import { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
+import { DatabaseArchive } from '../crds/database-archive.ts'
+import { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import { Organization } from '../crds/organization.ts'
 import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
+import { createRestoreGrants } from '../shared/restore-grants.ts'
 import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { TunnelWebhook } from '../crds/tunnel-webhook.ts'
 import type { Cache, CacheDeps, CacheSet } from '../store/cache.ts'
 import { tunnelLookupIndexes } from './tunnels/tunnel-lookup.ts'
 
@@ -47,12 +58,22 @@ export interface ApiDeps {
   readonly caches: ApiCaches
   /** Caches and journal of tunnels; absent in an installation without edges. */
   readonly tunnels?:
-    (Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords'> & { readonly journal: Journal }) | undefined
+    | (Pick<TunnelRoutesWiring, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'tunnelWebhooks' | 'addressGuard'> & {
+        readonly journal: Journal & WebhookJournal & DatabaseJournal
+      })
+    | undefined
+  /** Explains how the installation comes to serve a motor (catalog/regions.ts). */
+  readonly motorAdvice?: InstanceWiring['motorAdvice']
   /** Mooring's own issuer: what verifying its tokens needs. */
   readonly issuer: Pick<TokenIssuer, 'issuer' | 'jwks' | 'discovery'>
   /** External issuers. */
   readonly issuers: readonly IssuerConfig[]
   readonly tokenSecret: Uint8Array
+  /** Whether the installation has a repository of backups. */
+  readonly backups?: boolean | undefined
+  readonly withoutBackups?: DatabaseWiring['withoutBackups']
+  /** Exchanges the code of a link to the dashboard for a token, once. Absent in an installation without such links. */
+  readonly redeemCode?: ((code: string) => Promise<string | undefined>) | undefined
   readonly limits: ApiLimits
   readonly metrics: ApiMetrics
   readonly log: Logger
@@ -80,8 +101,13 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     ...shared,
     tunnels: deps.tunnels && audit && { ...caches, ...shared, ...deps.tunnels, audit, tunnelsPerNamespace: limits.quotaTunnels },
     motorsOf: servedMotors,
+    motorAdvice: deps.motorAdvice,
+    withoutBackups: deps.withoutBackups,
+    restoreGrants: deps.backups ? createRestoreGrants(deps.tokenSecret) : undefined,
     endpoints: deps.tunnels?.endpoints,
+    records: deps.tunnels?.journal.databases,
     instanceLimits: { ...INSTANCE_LIMITS, perNamespace: limits.quotaInstances },
+    databasesPerNamespace: limits.quotaDatabases,
     apiTokensPerNamespace: limits.quotaApiTokens,
   })
   const limiters = createRequestLimiters(limits)
@@ -89,19 +115,30 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const verifyJwt = createJwtVerifier({ issuers: [own, ...deps.issuers] })
   const verifyApiToken = createApiTokenVerifier({ ...caches, catchUp })
 
+  const { countFailure } = limiters
+  const sessions = createSessions(deps.tokenSecret, now)
+  const dashboard = createDashboard({
+    ...{ files: readDashboard(), sessions, redeemCode: deps.redeemCode },
+    ...{ verifyJwt, verifyApiToken, countFailure },
+  })
+
   function app(listener: Listener): RequestListener {
     const open = Router()
     open.use(createOpenRoutes({ issuer, isReady }))
     const document = openApiDocument(routes.filter(({ on }) => on.includes(listener)))
     open.use(createDocsRouter(() => withRegion(document, regionForExamples(caches.regions.list()))))
     open.use(rejectUntilSynced(deps.isSynced ?? (() => true)))
+    if (listener === 'shared') open.use(dashboard)
     return createApp({ ...deps, listener, routes, open, verifyJwt, verifyApiToken, limiters })
   }
   return { shared: app('shared'), dedicated: app('dedicated') }
 }
 
 /** Dependencies of all routes; `tunnels` is absent in an installation without edges. */
-export type RoutesWiring = InstanceWiring & CatalogWiring & TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
+export type RoutesWiring = InstanceWiring &
+  DatabaseWiring &
+  CatalogWiring &
+  TenancyWiring & { readonly tunnels?: TunnelRoutesWiring | undefined }
 
 /** Returns every route of the API, of both listeners. */
 export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
@@ -109,6 +146,7 @@ export function allRoutes(wiring: RoutesWiring): AnyRoute[] {
   return [
     ...catalogRoutes(wiring),
     ...instanceRoutes(wiring),
+    ...databaseRoutes(wiring),
     ...tenancyRoutes(wiring),
     ...(tunnels ? tunnelRoutes(tunnels) : []),
   ]
@@ -152,10 +190,18 @@ export interface ApiCaches {
   readonly regions: Cache<typeof Region>
   readonly plans: Cache<typeof Plan>
   readonly instances: Cache<typeof SharedInstance>
+  readonly databases: Cache<typeof DedicatedDatabase>
+  readonly archives: Cache<typeof DatabaseArchive>
 }
 
-/** Creates the caches of an API server. `instanceIndexes` are for components that share the caches; the API itself needs none. */
-export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDeps<typeof SharedInstance>['indexes']): ApiCaches {
+/** Indexes for components that share the caches; the API itself needs none. */
+export interface SharedIndexes {
+  readonly instances?: CacheDeps<typeof SharedInstance>['indexes']
+  readonly databases?: CacheDeps<typeof DedicatedDatabase>['indexes']
+}
+
+/** Creates the caches of an API server. */
+export function createApiCaches({ cached }: CacheSet, indexes: SharedIndexes = {}): ApiCaches {
   return {
     organizations: cached(Organization),
     tenantNamespaces: cached(TenantNamespace),
@@ -165,7 +211,9 @@ export function createApiCaches({ cached }: CacheSet, instanceIndexes?: CacheDep
     apiTokens: cached(ApiToken, apiTokenIndexes),
     regions: cached(Region),
     plans: cached(Plan),
-    instances: cached(SharedInstance, instanceIndexes),
+    instances: cached(SharedInstance, indexes.instances),
+    databases: cached(DedicatedDatabase, indexes.databases),
+    archives: cached(DatabaseArchive),
   }
 }
 
@@ -175,5 +223,6 @@ export function createTunnelCaches({ cached }: CacheSet) {
     endpoints: cached(TunnelEndpoint),
     tunnels: cached(Tunnel, tunnelLookupIndexes),
     tunnelPasswords: cached(TunnelPassword),
+    tunnelWebhooks: cached(TunnelWebhook),
   }
 }

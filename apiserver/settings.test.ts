@@ -24,7 +24,9 @@ test('without arguments every setting has its documented default', () => {
     metricsPort: 9464,
     files: '/var/run/mooring/apiserver',
     trustedProxies: [],
+    webhookPrivateAddresses: false,
     quotaInstances: 50,
+    quotaDatabases: 5,
     issuer: [],
   })
 })

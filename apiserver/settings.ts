@@ -1,5 +1,15 @@
 import { LOG_SETTINGS } from '../process/run.ts'
-import { QUOTA_SETTINGS, Address, Issuers, ListenPort, Path, Ranges, whole } from '../process/setting-rules.ts'
+import {
+  QUOTA_SETTINGS,
+  Address,
+  Issuers,
+  ListenPort,
+  Path,
+  privateAddressesSetting,
+  Ranges,
+  Switch,
+  whole,
+} from '../process/setting-rules.ts'
 import { DEFAULT_LIMITS } from './http/rate-limit.ts'
 import { createSettingsParser, flagOf, samePorts, setting, type SettingsOf, withDefault } from '../process/settings.ts'
 
@@ -53,6 +63,8 @@ const SETTINGS = {
   ]),
   journalFiles: setting(Path, '<path>', 'mount path of the Secret journal-reader; without it tunnels are off'),
   trustedProxies: withDefault(Ranges, '<addresses>', ['', 'addresses or ranges of proxies whose X-Forwarded-For is trusted']),
+  webhookPrivateAddresses: privateAddressesSetting('off'),
+  backups: withDefault(Switch, '[on|off]', ['off', 'whether the installation has a repository of backups']),
   ...API_SETTINGS,
   ...LOG_SETTINGS,
 } as const

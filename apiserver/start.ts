@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { Running } from '../process/run.ts'
 import { auditPath, createValueDigest } from '../journal/audit-entry.ts'
+import { createAddressGuard } from '../shared/outside-addresses.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { startWithCleanup } from '../process/process-lifetime.ts'
 import type { Access } from '../store/access.ts'
@@ -54,7 +55,8 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   const { journalFiles: login, dataDir } = settings
   const journal =
     login && cleanup.use(await openApiJournal({ login, directory: join(dataDir, 'spool'), log, registry: metrics.registry }))
-  const tunnels = journal ? { ...createTunnelCaches(cacheSet), journal } : undefined
+  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
+  const tunnels = journal ? { ...createTunnelCaches(cacheSet), journal, addressGuard } : undefined
 
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()
@@ -64,6 +66,7 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
       isSynced: () => synced,
       issuer: { issuer, jwks, discovery: discoveryOf(issuer) },
       limits: settings,
+      backups: settings.backups,
       trustedProxies: settings.trustedProxies,
     })
   }

@@ -1,6 +1,6 @@
-import { Secret } from '../crds/core.ts'
+import { Namespace, Secret } from '../crds/core.ts'
 import { MooringError } from '../shared/errors.ts'
-import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { namespaceName, parseNamespacePath, SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { type CommandLine, readFlags } from '../process/settings.ts'
 import { createKubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
@@ -10,9 +10,11 @@ import { printToken, readClaims, tokenCommand } from './auth/token-request.ts'
 const SECRET = { namespace: SYSTEM_NAMESPACE, name: 'mooring-issuer' }
 const ENTRY = 'issuer'
 
+const openStore = async () => createKubernetesStore({ config: await loadClusterConfig(process.env) })
+
 /** Reads the issuer's key from the cluster; the administrator needs the right to read the Secret. */
 async function issuerOfCluster(): Promise<IssuerKey> {
-  await using store = createKubernetesStore({ config: await loadClusterConfig(process.env) })
+  await using store = await openStore()
   const secret = await store.get(Secret, SECRET)
   const entry = secret?.data[ENTRY]
   if (entry === undefined) {
@@ -24,6 +26,18 @@ async function issuerOfCluster(): Promise<IssuerKey> {
   return parsed.data
 }
 
+/** Returns whether the cluster has no Namespace for the path (`acme/prod`). False when that cannot be read, as without the right to. */
+async function isMissing(path: string | undefined): Promise<boolean> {
+  const slugs = path === undefined ? undefined : parseNamespacePath(path)
+  if (!slugs) return false
+  await using store = await openStore()
+  const name = namespaceName(slugs.organization, slugs.namespace)
+  return await store.get(Namespace, { name }).then(
+    (found) => found === undefined,
+    () => false,
+  )
+}
+
 function parse(argv: readonly string[]): CommandLine<TokenClaims> {
   const about = 'Prints a token of this installation’s own issuer. The token is valid until it expires.'
   const flags = readFlags<Record<string, string>>(tokenCommand('node apiserver/token-cli.ts', about), argv)
@@ -31,4 +45,7 @@ function parse(argv: readonly string[]): CommandLine<TokenClaims> {
 }
 
 /** `kubectl -n mooring-system exec deploy/mooring-operator -- node apiserver/token-cli.ts --namespace acme/prod --role editor` */
-await printToken(parse(process.argv.slice(2)), async (claims) => ({ claims, issuer: await issuerOfCluster() }))
+await printToken(parse(process.argv.slice(2)), async (claims) => ({
+  ...{ claims, issuer: await issuerOfCluster() },
+  isMissing: () => isMissing(claims.namespace),
+}))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { ServerTls } from './formats/server-tls.ts'
+import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { Motor } from './motor.ts'
 
 export const TENANCIES = ['shared', 'dedicated', 'internal'] as const
@@ -9,6 +10,11 @@ export const DELETION_HELD = 'DeletionHeld'
 
 /** Type of the condition of a server that has used half of its transaction ids: `True` until VACUUM has freed enough of them. */
 export const TRANSACTION_IDS_LOW = 'TransactionIdsLow'
+
+/**
+ * Type of the condition of a running server whose present spec is not in force: `True` until it is. The message says what it waits for.
+ */
+export const UPDATE_HELD = 'UpdateHeld'
 
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
@@ -27,8 +33,14 @@ export const ServerReason = {
   InstancesLeft: 'InstancesLeft',
   /** Reason of `TransactionIdsLow`. */
   Wraparound: 'Wraparound',
+  /** Reason of `UpdateHeld`: the server is being replaced by one with the new spec. */
+  Updating: 'Updating',
+  /** Reason of `UpdateHeld`: the storage class does not allow the volume to grow. */
+  StorageNotExpandable: 'StorageNotExpandable',
 } as const
 export type ServerReason = (typeof ServerReason)[keyof typeof ServerReason]
+
+const Prefix = z.uuid('must be the uid of a DedicatedDatabase').max(36)
 
 export const DatabaseServerSpec = z.object({
   motor: Motor,
@@ -38,7 +50,56 @@ export const DatabaseServerSpec = z.object({
     .default('shared')
     .describe('Use of the server: shared by many instances, dedicated to one, or internal to Mooring.'),
   capacity: z.int().min(1).max(20_000).default(50).describe('Maximum number of shared instances on this server.'),
-  plan: z.string().min(1).max(63).optional().describe('Name of the Plan that sets the size of the server.'),
+  plan: z
+    .string()
+    .min(1)
+    .max(63)
+    .optional()
+    .describe('Name of the Plan that sets the size of the server, when `size` is absent.'),
+  size: z
+    .object({
+      cpu: z.number().min(0.1).max(256).describe('CPU cores.'),
+      memoryMiB: z.int().min(128).max(4_194_304).describe('Memory in MiB.'),
+      storageGiB: z.int().min(1).max(65_536).describe('Storage in GiB. A volume never shrinks.'),
+    })
+    .optional()
+    .describe('Size of a dedicated server, from which the settings of its engine follow.'),
+  access: z
+    .object({
+      organization: z.string().min(1).max(30).describe('Slug of the organization whose pods may connect.'),
+      sources: z
+        .array(z.string().min(1).max(43))
+        .max(100)
+        .optional()
+        .describe('Addresses and ranges outside the cluster that may connect. Absent: all. An empty list: none.'),
+      isPrivate: z.boolean().default(false).describe('Whether the server has no address outside the cluster.'),
+      edges: z
+        .string()
+        .min(1)
+        .max(253)
+        .optional()
+        .describe('Name of the TunnelEndpoint whose edges may connect. Absent: no edge may.'),
+    })
+    .optional()
+    .describe('Who may connect to a dedicated server.'),
+  archive: z
+    .object({ prefix: Prefix.describe('Prefix of its objects in the repository of backups.') })
+    .optional()
+    .describe('Backups of a dedicated server.'),
+  monitoring: z
+    .object({
+      namespace: z.string().min(1).max(63).describe('Namespace of the DedicatedDatabase.'),
+      database: z.string().min(1).max(63).describe('Name of the DedicatedDatabase.'),
+    })
+    .optional()
+    .describe('Database whose names label the metrics of a dedicated server. Absent: the server has no exporter.'),
+  restore: z
+    .object({
+      prefix: Prefix.describe('Prefix of the backups in the repository.'),
+      time: z.iso.datetime(UTC_RULE).max(32).describe('Moment to restore.'),
+    })
+    .optional()
+    .describe('Backups with which a new server starts.'),
 })
 
 /** Running database engine: a StatefulSet in cluster mode, a child process in embedded mode. */
@@ -53,6 +114,15 @@ export const DatabaseServer = defineKind({
     ...commonStatus,
     host: z.string().max(253).optional().describe('Host that clients connect to.'),
     port: z.int().min(1).max(65_535).optional().describe('Port that clients connect to.'),
+    internalHost: z.string().max(253).optional().describe('Host that pods of the cluster connect to.'),
+    edgeAddress: z
+      .object({
+        host: z.string().max(253).describe('Host that edges connect to.'),
+        port: z.int().min(1).max(65_535).describe('Port that edges connect to.'),
+      })
+      .optional()
+      .describe('Address for the edges in `spec.access`. Absent when no edge may connect.'),
+    tls: ServerTls.optional().describe('none: the server requires no TLS. Absent: it does, except on a loopback host.'),
     extensions: z
       .array(
         z.object({
@@ -65,7 +135,7 @@ export const DatabaseServer = defineKind({
       .describe('Extensions that the server offers.'),
     engineVersion: z.string().max(64).optional().describe('Engine version that the server reports.'),
   }),
-  immutable: ['spec.motor', 'spec.region', 'spec.tenancy'],
+  immutable: ['spec.motor', 'spec.region', 'spec.tenancy', 'spec.restore'],
   columns: [
     { name: 'Motor', type: 'string', jsonPath: '.spec.motor' },
     ...READY_COLUMNS,

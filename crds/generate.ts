@@ -5,7 +5,7 @@ import { format } from 'prettier'
 import { stringify } from 'yaml'
 import { customResourceDefinition } from './schema/definition.ts'
 import { CUSTOM_KINDS } from './index.ts'
-import { CATALOG_CLUSTER_ROLE, CLUSTER_ROLES, type ClusterRole } from './roles.ts'
+import { CATALOG_CLUSTER_ROLE, CLUSTER_ROLES, type ClusterRole } from './schema/roles.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const ROLES_FILE = 'clusterroles.yaml'

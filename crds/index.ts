@@ -1,6 +1,8 @@
 import { ApiToken } from './api-token.ts'
 import { ClusterRoleBinding, EndpointSlice, Lease, Namespace, RoleBinding, Secret } from './core.ts'
+import { DatabaseArchive } from './database-archive.ts'
 import { DatabaseServer } from './database-server.ts'
+import { DedicatedDatabase } from './dedicated-database.ts'
 import type { Kind } from './kind.ts'
 import { Organization } from './organization.ts'
 import { Plan } from './plan.ts'
@@ -10,6 +12,7 @@ import { TenantNamespace } from './tenant-namespace.ts'
 import { Tunnel } from './tunnel.ts'
 import { TunnelEndpoint } from './tunnel-endpoint.ts'
 import { TunnelPassword } from './tunnel-password.ts'
+import { TunnelWebhook } from './tunnel-webhook.ts'
 
 /** Mooring's own kinds; a CRD is generated for each. */
 export const CUSTOM_KINDS: readonly Kind[] = [
@@ -18,11 +21,14 @@ export const CUSTOM_KINDS: readonly Kind[] = [
   Region,
   Plan,
   DatabaseServer,
+  DatabaseArchive,
   SharedInstance,
+  DedicatedDatabase,
   ApiToken,
   TunnelEndpoint,
   Tunnel,
   TunnelPassword,
+  TunnelWebhook,
 ]
 
 /** Every kind that a store serves. */

@@ -22,6 +22,9 @@ export function partsOf(motor: Motor): { family: Family; version: string } {
   return { family: motor.slice(0, at) as Family, version: motor.slice(at + 1) }
 }
 
+/** Usual port of an engine family's servers. */
+export const USUAL_PORTS: Readonly<Record<Family, number>> = { mysql: 3306, mariadb: 3306, postgresql: 5432, mongodb: 27017 }
+
 /** Name of a database extension, e.g. `uuid-ossp`. */
 export const ExtensionName = z
   .string()

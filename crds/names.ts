@@ -38,6 +38,12 @@ export const annotations = {
   hostname: 'mooring.dev/hostname',
   /** On the Secret of a tunnel's certificate: time of issue, RFC 3339 UTC. `notBefore` is earlier, for clients with a slow clock. */
   obtainedAt: 'mooring.dev/obtained-at',
+  /** On the Secret of a tunnel's certificate that was obtained by ACME: URL of the directory. */
+  acmeDirectory: 'mooring.dev/acme-directory',
+  /** On the same Secret: identifier of the certificate (RFC 9773, section 4.1). */
+  acmeId: 'mooring.dev/acme-id',
+  /** On the Secret of a certificate that is a copy of the administrator's own: name of the Secret that it was copied from. */
+  copiedFrom: 'mooring.dev/copied-from',
   /** On an ApiToken made with an Idempotency-Key: salt from which, with the installation's secret, the token can be derived again. */
   tokenSalt: 'mooring.dev/token-salt',
   /** RFC 3339 UTC. The operator deletes an instance that is not claimed by then: the client has gone and cannot retry its request. */
@@ -49,6 +55,10 @@ export const annotations = {
   passwordId: 'mooring.dev/password-id',
   /** `"true"` releases a resource whose database server is unreachable; the sweeper removes the rest later. */
   forceDelete: 'mooring.dev/force-delete',
+  /** `"true"` on a DedicatedDatabase: its backups outlive it for their retention. */
+  keepBackups: 'mooring.dev/keep-backups',
+  /** On a DedicatedDatabase restored from a database of another namespace: the API server's permission, a MAC over both. */
+  restoreGrant: 'mooring.dev/restore-grant',
   /** `"true"` on the Namespace mooring-shared permits that uninstalling deletes all databases. */
   deleteData: 'mooring.dev/delete-data',
   /** On a CustomResourceDefinition: version of the program that applied it. */
@@ -67,6 +77,12 @@ export function isSlug(text: string): boolean {
 /** Joins two slugs: `acme`, `prod` → `acme--prod`. Slugs have no double hyphen, so the name can be split again. */
 export function namespaceName(organization: string, namespace: string): string {
   return `${organization}--${namespace}`
+}
+
+/** Splits the name of a Namespace into its slugs: `acme--prod` → `acme`, `prod`. Slugs that a name lacks are empty. */
+export function slugsOf(name = ''): { readonly organization: string; readonly namespace: string } {
+  const [organization = '', namespace = ''] = name.split('--')
+  return { organization, namespace }
 }
 
 /** Splits `acme/prod` into its slugs. Returns undefined for any other text. */

@@ -41,6 +41,10 @@ export const PlanSpec = z.object({
   memoryMiB: z.int().min(128).max(4_194_304).describe('Memory in MiB.'),
   storageGiB: z.int().min(1).max(65_536).describe('Storage in GiB.'),
   engines: z.array(Motor).min(1).max(7).describe('Motors that the plan allows.'),
+  closedByDefault: z
+    .boolean()
+    .default(false)
+    .describe('Whether a database without firewall rules rejects all sources outside the cluster. Default: it accepts all.'),
   price: Price.describe('Price of the plan itself.'),
   billableItems: z.array(BillableItem).max(16).default([]).describe('Items that are billed in addition to the plan.'),
 })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { boundedMap } from './formats/fields.ts'
+import { ServerTls } from './formats/server-tls.ts'
 import { ExtensionName, USUAL_EXTENSIONS, Motor, partsOf } from './motor.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
 
@@ -27,6 +28,9 @@ const RegionMotor = z.object({
     .max(255)
     .optional()
     .describe('Directory of extension files in the image. Default: the directory of the official image.'),
+  tls: ServerTls.optional().describe(
+    'none: passwords and data travel unencrypted, for a server whose TLS current clients reject. Default: required. Embedded mode ignores the setting.',
+  ),
   warm: z
     .boolean()
     .default(false)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ServerTls } from './formats/server-tls.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, UTC_RULE } from './kind.ts'
 import { ExtensionName, Motor } from './motor.ts'
 
@@ -92,6 +93,7 @@ export const SharedInstance = defineKind({
       .describe('Secret with the credentials (Service Binding keys).'),
     host: z.string().max(253).optional().describe('Host to connect to.'),
     port: z.int().min(1).max(65_535).optional().describe('Port to connect to.'),
+    tls: ServerTls.optional().describe('none: the server requires no TLS. Absent: it does, except on a loopback host.'),
     isEnabled: z.boolean().optional().describe('Whether the login is enabled.'),
     engineVersion: z.string().max(64).optional().describe('Engine version that the server reports.'),
     serverRef: z

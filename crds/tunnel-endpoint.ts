@@ -1,6 +1,7 @@
 import { ADDRESS_RULE } from './formats/address-list.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
+import { AcmeSettingsSchema, OBJECT_NAME } from './parts/acme-settings.ts'
 
 /**
  * Suffix of the Service by which the edges of an endpoint find each other. Endpoint `x` has the Services `edge-x` (for clients) and
@@ -17,14 +18,23 @@ export const EndpointReason = {
   /** No edge responds, and a restart does not help: the image is not available, or pods exit or cannot be created. */
   EdgesFailing: 'EdgesFailing',
   UnknownRegion: 'UnknownRegion',
-  /** The installation does not have the certificate issuer that `spec.issuer` names. */
+  /** `spec.issuer` is `acme`, but `spec.acme` does not accept the terms of the certificate authority. */
   IssuerMissing: 'IssuerMissing',
+  /** The Secret of `spec.tlsSecretName` has no usable certificate, and none of an earlier time is valid. */
+  CertificateUnusable: 'CertificateUnusable',
+  /** Challenge dns-persist-01: DNS does not have the record that the message names. */
+  DnsRecordMissing: 'DnsRecordMissing',
+  /** Challenge dns-persist-01: the record is not known, because there is no account at the certificate authority yet. */
+  AccountMissing: 'AccountMissing',
 } as const
 
 /** Host name or IP address, optionally with a zone (RFC 4007, section 11). No shell metacharacters: users paste it into commands. */
 const HOST = /^[A-Za-z0-9:]([A-Za-z0-9._:%-]*[A-Za-z0-9:])?$/
 
 const port = (value: number, about: string) => z.int().min(1).max(65_535).default(value).describe(about)
+
+/** Challenges that prove the control of all names of a domain. */
+const WILDCARD_CHALLENGES: readonly string[] = ['dns-01', 'dns-persist-01']
 
 export const TunnelEndpointSpec = z.object({
   region: z.uuid('must be the id (a UUID) of a Region').max(36).describe('Id of the Region.'),
@@ -50,7 +60,19 @@ export const TunnelEndpointSpec = z.object({
     .enum(['perTunnel', 'wildcard'])
     .default('perTunnel')
     .describe('One certificate per tunnel, or one wildcard certificate for all.'),
-  issuer: z.enum(['local', 'acme']).default('local').describe('Issuer of the certificates.'),
+  issuer: z
+    .enum(['local', 'acme'])
+    .default('local')
+    .describe('Issuer of the certificates: the CA of the installation, or a public one by ACME (`acme`).'),
+  acme: AcmeSettingsSchema.optional().describe('Settings of `issuer: acme`.'),
+  tlsSecretName: z
+    .string()
+    .max(253)
+    .regex(OBJECT_NAME, 'must be the name of an object')
+    .optional()
+    .describe(
+      'Secret of type kubernetes.io/tls in mooring-system with a certificate for `*.{domain}`, used in place of one from the issuer.',
+    ),
   proxyProtocol: z
     .object({
       trustedCIDRs: z
@@ -80,6 +102,24 @@ export const TunnelEndpoint = defineKind({
     readyReplicas: z.int().min(0).optional().describe('Number of edges that respond.'),
     tunnels: z.int().min(0).optional().describe('Number of tunnels assigned to the endpoint.'),
     acmeThumbprint: z.string().max(64).optional().describe('Thumbprint of the ACME account key.'),
+    certificate: z
+      .object({
+        status: z.enum(['valid', 'expired', 'failed']).describe('State of the certificate.'),
+        issuer: z.string().max(253).optional().describe('Name of the issuer.'),
+        obtainedAt: z.string().max(32).optional().describe('Time at which the certificate was taken over, in UTC.'),
+        expiresAt: z.string().max(32).optional().describe('End of the certificate’s validity, in UTC.'),
+        lastError: z.string().max(1024).optional().describe('Reason why the content of the Secret is not used.'),
+      })
+      .optional()
+      .describe('Certificate of `spec.tlsSecretName`.'),
+    acmeRecord: z
+      .object({
+        name: z.string().max(253).describe('Name of the record.'),
+        value: z.string().max(1024).describe('Value of the record.'),
+      })
+      .optional()
+      .describe('Challenge dns-persist-01: TXT record that permits the certificate authority to issue certificates.'),
+    acmeAccountKeyVersion: z.int().optional().describe('Version of the key of the ACME account.'),
     hostKeys: z.array(z.string().max(1024)).max(8).optional().describe('Public host keys in OpenSSH format.'),
     strangersCertificate: z
       .object({
@@ -109,6 +149,28 @@ export const TunnelEndpoint = defineKind({
       field: 'spec.proxyProtocol.trustedCIDRs',
       holds: (spec: z.output<typeof TunnelEndpointSpec>) => (spec.proxyProtocol?.trustedCIDRs ?? []).every(ADDRESS_RULE.holds),
     },
+    {
+      cel: "self.issuer != 'acme' || (self.certificates == 'wildcard' ? has(self.acme) && self.acme.challenge in ['dns-01', 'dns-persist-01'] : !has(self.acme) || self.acme.challenge != 'dns-01')",
+      message:
+        'with issuer acme, certificates wildcard needs the challenge dns-01 or dns-persist-01, and perTunnel needs http-01, tls-alpn-01 or dns-persist-01',
+      field: 'spec.certificates',
+      holds: ({ issuer, certificates, acme }: z.output<typeof TunnelEndpointSpec>) =>
+        issuer !== 'acme' ||
+        (certificates === 'wildcard' ? WILDCARD_CHALLENGES.includes(acme?.challenge ?? '') : acme?.challenge !== 'dns-01'),
+    },
+    {
+      cel: "!has(self.tlsSecretName) || (self.certificates == 'wildcard' && self.issuer == 'local')",
+      message: 'needs certificates wildcard and issuer local',
+      field: 'spec.tlsSecretName',
+      holds: ({ tlsSecretName, certificates, issuer }: z.output<typeof TunnelEndpointSpec>) =>
+        tlsSecretName === undefined || (certificates === 'wildcard' && issuer === 'local'),
+    },
+    {
+      cel: "!has(self.acme) || self.acme.challenge != 'dns-01' || has(self.acme.dns)",
+      message: 'is required by the challenge dns-01',
+      field: 'spec.acme.dns',
+      holds: ({ acme }: z.output<typeof TunnelEndpointSpec>) => acme?.challenge !== 'dns-01' || acme.dns !== undefined,
+    },
   ],
   columns: [
     { name: 'Domain', type: 'string', jsonPath: '.spec.domain' },
@@ -121,7 +183,8 @@ export const TunnelEndpoint = defineKind({
   ],
 })
 export type TunnelEndpoint = Resource<typeof TunnelEndpoint>
+export type AcmeSettings = NonNullable<TunnelEndpoint['spec']['acme']>
 
-/** Whether new tunnels may be assigned to the endpoint. An assignment lasts for the tunnel's lifetime, so the endpoint must have edges. */
+/** Whether new tunnels may be assigned to the endpoint. They stay assigned for their lifetime, so it must have edges and an issuer. */
 export const takesTunnels = ({ spec, status }: Pick<TunnelEndpoint, 'spec' | 'status'>): boolean =>
   spec.active && spec.replicas > 0 && !status?.conditions?.some(({ reason }) => reason === EndpointReason.IssuerMissing)

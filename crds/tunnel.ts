@@ -15,10 +15,14 @@ export const TunnelReason = {
   EndpointMissing: 'EndpointMissing',
   DrawingHostname: 'DrawingHostname',
   ObtainingCertificate: 'ObtainingCertificate',
-  /** The tunnel has no certificate, and the installation does not have the issuer that its endpoint names. */
+  /** The tunnel has no certificate, and its endpoint does not accept the terms of the certificate authority. */
   IssuerMissing: 'IssuerMissing',
   /** The endpoint has no edges, so the URL does not respond. The tunnel keeps its URL. */
   EndpointNotServed: 'EndpointNotServed',
+  /** The tunnel is deleted, and the certificate authority could not be asked yet to revoke its certificate. */
+  RevokingCertificate: 'RevokingCertificate',
+  /** The tunnel is deleted, and its certificate is not revoked: the certificate authority has rejected that, or did not answer in time. */
+  CertificateNotRevoked: 'CertificateNotRevoked',
   Deleting: 'Deleting',
 } as const
 
@@ -58,6 +62,21 @@ export const HOSTNAME = /^[0-9a-f]{16}$/
 
 const time = (about: string) => z.string().max(32).optional().describe(`${about}, in UTC.`)
 
+/** What happened to a certificate. */
+export const CERTIFICATE_EVENTS = ['obtained', 'failed', 'expired'] as const
+
+const CertificateEvent = z.object({
+  at: z.string().max(32).describe('Time of the event, in UTC.'),
+  event: z
+    .enum(CERTIFICATE_EVENTS)
+    .describe('What happened: a certificate was obtained, an attempt failed, or the certificate expired.'),
+  issuer: z.string().max(253).optional().describe('Name of the issuer.'),
+  expiresAt: time('End of the validity of the certificate that was obtained'),
+  error: z.string().max(1024).optional().describe('Error of the attempt.'),
+  attempts: z.int().min(1).optional().describe('Number of attempts in a row that failed by this error; absent for one.'),
+})
+export type CertificateEvent = z.output<typeof CertificateEvent>
+
 export const Certificate = z.object({
   status: z.enum(CERTIFICATE_STATES).describe('State of the certificate.'),
   domain: z.string().max(253).optional().describe('Domain name that the certificate covers.'),
@@ -66,6 +85,15 @@ export const Certificate = z.object({
   obtainedAt: time('Time of issue'),
   lastError: z.string().max(1024).optional().describe('Error of the last attempt.'),
   nextAttemptAt: time('Time of the next attempt'),
+  acme: z
+    .object({
+      directory: z.string().max(1024).optional().describe('Directory of the certificate authority.'),
+      id: z.string().max(256).optional().describe('Identifier of the certificate (RFC 9773, section 4.1).'),
+      token: z.string().max(256).optional().describe('Token of the challenge that the edges answer (RFC 8555, section 8.3).'),
+    })
+    .optional()
+    .describe('State of a certificate that is obtained by ACME.'),
+  history: z.array(CertificateEvent).max(10).optional().describe('Last events of the certificate, newest first.'),
 })
 
 /** Display name: printable characters. The pattern uses only escapes that RE2 supports, because API servers evaluate it too. */

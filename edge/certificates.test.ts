@@ -10,7 +10,7 @@ import type { ListedRoutes, Route } from './route.ts'
 const [HOSTNAME, DOMAIN] = ['0123456789abcdef', 'tunnel.localhost']
 const [OWN, SHARED] = [`tunnel-${HOSTNAME}-certificate`, 'endpoint-main-certificate']
 const SERVER_NAME = `${HOSTNAME}.${DOMAIN}`
-const soon = { timeout: 5_000, interval: 5 }
+const soon = { timeout: 60_000, interval: 5 }
 
 let pair: KeyPair
 beforeAll(async () => {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { addressList } from '../crds/formats/address-list.ts'
+import type { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
@@ -31,6 +32,8 @@ export interface EdgeDeps {
   /** Private host keys, PEM. */
   readonly hostKeys: readonly string[]
   readonly tunnels: Cache<typeof Tunnel>
+  /** Dedicated databases. Absent: the edge opens none. */
+  readonly databases?: Cache<typeof DedicatedDatabase> | undefined
   /** Passwords, indexed by {@link routedPasswordIndexes}. */
   readonly passwords: Cache<typeof TunnelPassword>
   readonly endpoints: Cache<typeof TunnelEndpoint>
@@ -83,21 +86,40 @@ export function createEdge(deps: EdgeDeps): Edge {
   const { domain } = spec
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
   const routes = createRoutes({
-    ...{ endpoint, domain, tunnels, passwords, date: systemClock.date },
+    ...{ endpoint, domain, tunnels, passwords, databases: deps.databases, date: systemClock.date },
     onError: (error) => log.error({ err: error }, 'applying a change of a tunnel failed'),
   })
+  const visited = routes.tunnels
   const sessions = createSessions()
   const balancers = spec.proxyProtocol?.trustedCIDRs ?? []
   const trusted = balancers.length > 0 ? addressList(balancers) : undefined
   const isWildcard = () => endpoints.get({ name: endpoint })?.spec.certificates === 'wildcard'
-  const certificates = createCertificates({ store: deps.store, endpoint, routes, isWildcard, kept: deps.pems, log }, (name) =>
-    proxy.forget(name),
+  const certificates = createCertificates(
+    { store: deps.store, endpoint, routes: visited, isWildcard, kept: deps.pems, log },
+    (name) => proxy.forget(name),
   )
+  /** Response to a challenge (RFC 8555, section 8.1), from the resources alone: every edge gives the same. */
+  function keyAuthorization(host: string, token: string): string | undefined {
+    const suffix = `.${domain}`
+    const route = host.endsWith(suffix) ? visited.get(host.slice(0, -suffix.length)) : undefined
+    const thumbprint = endpoints.get({ name: endpoint })?.status?.acmeThumbprint
+    return route?.challengeToken === token && thumbprint !== undefined ? `${token}.${thumbprint}` : undefined
+  }
+  /** Response to the challenge tls-alpn-01 of a host under order; undefined for all others. */
+  function tlsKeyAuthorization(host: string): string | undefined {
+    const served = endpoints.get({ name: endpoint })
+    const [hostname = ''] = host.split('.')
+    const token = visited.get(hostname)?.challengeToken
+    const isTls = served?.spec.acme?.challenge === 'tls-alpn-01'
+    return isTls && token !== undefined ? keyAuthorization(host, token) : undefined
+  }
   const proxy = createProxy({
-    ...{ routes, sessions, journal, registry, log, ...systemClock },
+    ...{ routes: visited, sessions, journal, registry, log, ...systemClock },
     contextFor: (name) => certificates.contextFor(name),
     unknownHosts: deps.unknownHosts,
     publicPorts,
+    challenge: (host, token) => keyAuthorization(host, token),
+    tlsChallenge: tlsKeyAuthorization,
     ticketKeys: deps.mesh && ticketKeysOf(deps.mesh.files.current()),
     trusted,
   })

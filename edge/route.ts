@@ -1,7 +1,7 @@
 import type { TunnelConfig } from '../crds/tunnel-config.ts'
 import type { AddressList } from '../crds/formats/address-list.ts'
 
-/** Temporary password of a tunnel. */
+/** Temporary password of a tunnel or a database. */
 export interface RoutedPassword {
   /** uid of the TunnelPassword. */
   readonly id: string
@@ -10,9 +10,20 @@ export interface RoutedPassword {
   readonly expiresAt: number
 }
 
-/** Tunnel as an edge serves it, with its config prepared once a change instead of once a request. */
+/** Dedicated database that a login opens. */
+export interface RoutedDatabase {
+  /** Usual port of its engine: the only one that clients may name. */
+  readonly port: number
+  /** Address of its server. Undefined until the server runs. */
+  readonly server: { readonly host: string; readonly port: number } | undefined
+}
+
+/**
+ * Tunnel as an edge serves it, with its config prepared once a change instead of once a request; or the SSH tunnel of a database, which has
+ * no visitors.
+ */
 export interface Route {
-  /** uid of the Tunnel. */
+  /** uid of the Tunnel or DedicatedDatabase. */
   readonly id: string
   readonly namespace: string
   readonly name: string
@@ -22,20 +33,24 @@ export interface Route {
   /** `https://{hostname}.{domain}`, as shown to the tenant. */
   readonly url: string
   readonly config: TunnelConfig
+  /** Set for a database, absent for a tunnel. */
+  readonly database?: RoutedDatabase | undefined
   readonly ingress: AddressList
   readonly sshSources: AddressList
   /** Passwords, oldest first, as `livePasswords` takes them. Some may have expired or exceed the limit. */
   readonly passwords: readonly RoutedPassword[]
   /** Time at which the certificate was obtained, RFC 3339 UTC. A different time means a different certificate. */
   readonly certifiedAt?: string | undefined
+  /** Token of the ACME challenge that edges answer for the host (RFC 8555, section 8.3). */
+  readonly challengeToken?: string | undefined
 }
 
-/** Tunnels of one endpoint, from the last known state of the resources. */
+/** Tunnels and databases of one endpoint, from the last known state of the resources. */
 export interface Routes {
   /** Domain of the endpoint. */
   readonly domain: string
   get(hostname: string): Route | undefined
-  /** Calls `listener` with the hostname of each tunnel that is added, changed or removed. Returns the unsubscribe function. */
+  /** Calls `listener` with the hostname of each route that is added, changed or removed. Returns the unsubscribe function. */
   onChange(listener: (hostname: string) => void): () => void
 }
 

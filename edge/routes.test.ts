@@ -9,7 +9,8 @@ import { createCacheSet } from '../store/cache.ts'
 import { openTemporaryStore } from '../test/support/store/temporary-store.ts'
 import type { Store } from '../store/port.ts'
 import { settableClock } from '../test/support/clocks.ts'
-import { createRoutes, routedPasswordIndexes, KeyIndex } from './routes.ts'
+import { KeyIndex } from './key-index.ts'
+import { createRoutes, routedPasswordIndexes } from './routes.ts'
 
 const NAMESPACE = 'acme--prod'
 const HOSTNAME = '0123456789abcdef'
@@ -18,7 +19,7 @@ const web = { namespace: NAMESPACE, name: 'web' }
 const key = { namespace: NAMESPACE, name: 'p' }
 const SHA256 = 'a'.repeat(64)
 const HOUR_MS = 3_600_000
-const soon = { timeout: 10_000, interval: 10 }
+const soon = { timeout: 60_000, interval: 10 }
 const assigned = (hostname: string, endpoint = 'mine') => ({ hostname, endpointRef: { name: endpoint } })
 
 /** Routes of the endpoint `mine` over a real store, and the hostnames that listeners got. */
@@ -154,7 +155,7 @@ test('a tunnel is served until it expires, and again when the clock is set back 
 
 test('a tunnel that expired before the start is not served', async () => {
   await using at = await start((store) => makeTunnel(store, assigned(HOSTNAME), { expiresAt: '2020-01-01T00:00:00Z' }))
-  expect([...at.routes.hostnames()]).toEqual([])
+  expect([...at.routes.tunnels.hostnames()]).toEqual([])
 })
 
 test('a deleted password is a change of its tunnel, which no longer has it', async () => {

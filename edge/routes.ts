@@ -1,17 +1,30 @@
-import { addressList } from '../crds/formats/address-list.ts'
-import { isPasswordOf, passwordsOf, tunnelNamedBy } from '../shared/live-passwords.ts'
+import {
+  isPasswordOf,
+  type NamedOwner,
+  ownerNamedBy,
+  ownerText,
+  type OwnerKind,
+  passwordsOf,
+  type PasswordOwner,
+} from '../shared/live-passwords.ts'
+import type { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import { endOfPassword, type TunnelPassword } from '../crds/tunnel-password.ts'
 import type { Cache } from '../store/cache.ts'
 import { keyToString, type Key } from '../store/port.ts'
 import type { EdgeClock } from './clock.ts'
+import { databaseRoute } from './database/database-route.ts'
+import { KeyIndex } from './key-index.ts'
 import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
+import { tunnelRoute } from './tunnel-route.ts'
 
 export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
   /** Name of the TunnelEndpoint whose tunnels are served. */
   readonly endpoint: string
   readonly domain: string
   readonly tunnels: Cache<typeof Tunnel>
+  /** Dedicated databases. Absent: the edge opens none. */
+  readonly databases?: Cache<typeof DedicatedDatabase> | undefined
   readonly passwords: Cache<typeof TunnelPassword>
   /** Called with an error that a listener throws. */
   readonly onError: (error: unknown) => void
@@ -20,23 +33,29 @@ export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
 /** Interval of the check for expired tunnels. */
 const EXPIRY_CHECK_MS = 500
 
+/** Routes of logins, and those of them that have visitors. */
+export interface EndpointRoutes extends LoginRoutes, Disposable {
+  /** Tunnels alone: a database has no visitors and no certificate. */
+  readonly tunnels: ListedRoutes
+}
+
 /**
- * Creates the routes of an endpoint's tunnels, prepared as tunnels change. A tunnel that is being deleted or has expired is not served,
- * even when the operator is not running to delete it.
+ * Creates the routes of an endpoint's tunnels and databases, prepared as these change. A tunnel that is being deleted or has expired is not
+ * served, even when the operator is not running to delete it.
  */
-export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Disposable {
-  const { endpoint, domain, tunnels, passwords, onError, date } = deps
+export function createRoutes(deps: RoutesDeps): EndpointRoutes {
+  const { endpoint, domain, tunnels, databases, passwords, onError, date } = deps
   const byHostname = new Map<string, Route>()
   const keys = new KeyIndex()
-  /** Hostname of each tunnel, by resource key: a deletion event does not carry it. */
+  /** Hostname of each owner of a route, by `ownerText`: a deletion event does not carry it. */
   const hostnames = new Map<string, string>()
   /** Expiry of tunnels that have one, in milliseconds since the epoch. */
-  const ends = new Map<string, { readonly key: Key; readonly end: number }>()
+  const ends = new Map<string, { readonly owner: NamedOwner; readonly end: number }>()
   const listeners = new Set<(hostname: string) => void>()
 
-  function refresh(key: Key): void {
-    const id = keyToString(key)
-    const route = livingRoute(id, key)
+  function refresh(owner: NamedOwner): void {
+    const id = ownerText(owner)
+    const route = livingRoute(id, owner)
     const before = hostnames.get(id)
     if (before !== undefined && before !== route?.hostname) setRoute(before, undefined)
     if (route) {
@@ -64,66 +83,59 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     }
   }
 
-  function livingRoute(id: string, key: Key): Route | undefined {
-    const route = routeOf(key)
-    const end = Date.parse(tunnels.get(key)?.spec.expiresAt ?? '')
+  function livingRoute(id: string, owner: NamedOwner): Route | undefined {
+    const route = routeOf(owner)
+    const end = owner.kind === 'Tunnel' ? Date.parse(tunnels.get(owner)?.spec.expiresAt ?? '') : NaN
     if (!route || Number.isNaN(end)) {
       ends.delete(id)
       return route
     }
-    ends.set(id, { key, end })
+    ends.set(id, { owner, end })
     return end > date() ? route : undefined
   }
 
   /** Adds and removes expired tunnels. The clock may be set back: then a tunnel that had expired is served again. */
   function checkExpiry(): void {
     const now = date()
-    for (const [id, { key, end }] of ends) {
+    for (const [id, { owner, end }] of ends) {
       const isOver = end <= now
-      if (isOver === hostnames.has(id)) refresh(key)
+      if (isOver === hostnames.has(id)) refresh(owner)
     }
   }
 
-  function routeOf(key: Key): Route | undefined {
-    const tunnel = tunnels.get(key)
-    const { hostname, endpointRef } = tunnel?.status ?? {}
-    if (!tunnel || hostname === undefined || endpointRef?.name !== endpoint) return undefined
-    if (tunnel.metadata.deletionTimestamp !== undefined) return undefined
-    const { config } = tunnel.spec
-    const host = `${hostname}.${domain}`
-    return {
-      id: tunnel.metadata.uid,
-      namespace: tunnel.metadata.namespace ?? '',
-      name: tunnel.metadata.name,
-      ...{ hostname, host, url: `https://${host}`, config },
-      ingress: addressList(config.ingressIPWhitelist),
-      sshSources: addressList(config.sshIPWhitelist),
-      passwords: routedPasswords(tunnel),
-      certifiedAt: certifiedAtOf(tunnel),
-    }
+  const objectOf = (owner: NamedOwner): Tunnel | DedicatedDatabase | undefined =>
+    owner.kind === 'Tunnel' ? tunnels.get(owner) : databases?.get(owner)
+
+  function routeOf(owner: NamedOwner): Route | undefined {
+    const about = { endpoint, domain, passwordsOf: routedPasswords }
+    if (owner.kind === 'Tunnel') return tunnelRoute(tunnels.get(owner), about)
+    return databaseRoute(databases?.get(owner), about)
   }
 
-  function routedPasswords(tunnel: Tunnel): readonly RoutedPassword[] {
-    return passwordsOf(tunnel, passwords.byIndex('tunnel', keyToString(tunnel.metadata))).map((password) => ({
+  function routedPasswords(owner: PasswordOwner): readonly RoutedPassword[] {
+    const { namespace, name } = owner.metadata
+    const named = passwords.byIndex('owner', ownerText({ kind: owner.kind, namespace, name }))
+    return passwordsOf(owner, named).map((password) => ({
       ...{ id: password.metadata.uid, sha256: password.spec.sha256, expiresAt: endOfPassword(password) },
     }))
   }
 
-  /** Returns the keys of all tunnels, of any endpoint, that have a password with this hash. */
+  /** Returns the tunnels and databases, of any endpoint, that have a password with this hash. */
   function ownersOf(sha256: string): ReadonlySet<string> {
     const owners = passwords.byIndex('sha256', sha256).flatMap((password) => {
-      const tunnel = tunnels.get(tunnelNamedBy(password))
-      return tunnel && isPasswordOf(password, tunnel) ? keyToString(tunnel.metadata) : []
+      const named = ownerNamedBy(password)
+      const owner = objectOf(named)
+      return owner && isPasswordOf(password, owner) ? ownerText(named) : []
     })
     return new Set(owners)
   }
 
-  /** Tunnel of each password, by resource key: a deletion event does not carry it. */
-  const owners = new Map<string, Key>()
-  function ownerOf(key: Key): Key | undefined {
+  /** Tunnel or database of each password, by resource key: a deletion event does not carry it. */
+  const owners = new Map<string, NamedOwner>()
+  function ownerOf(key: Key): NamedOwner | undefined {
     const id = keyToString(key)
     const password = passwords.get(key)
-    const owner = password ? tunnelNamedBy(password) : owners.get(id)
+    const owner = password ? ownerNamedBy(password) : owners.get(id)
     if (password && owner) owners.set(id, owner)
     else owners.delete(id)
     return owner
@@ -132,16 +144,35 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
     const owner = ownerOf(key)
     if (owner) refresh(owner)
   }
+  const on =
+    (kind: OwnerKind) =>
+    ({ namespace, name }: Key): void =>
+      refresh({ kind, namespace, name })
+  const [onTunnel, onDatabase] = [on('Tunnel'), on('DedicatedDatabase')]
 
   for (const { metadata } of passwords.list()) ownerOf(metadata)
-  for (const { metadata } of tunnels.list()) refresh(metadata)
-  const subscriptions = [tunnels.onChange(refresh), passwords.onChange(onPassword)]
+  for (const { metadata } of tunnels.list()) onTunnel(metadata)
+  for (const { metadata } of databases?.list() ?? []) onDatabase(metadata)
+  const subscriptions = [tunnels.onChange(onTunnel), passwords.onChange(onPassword)]
+  if (databases) subscriptions.push(databases.onChange(onDatabase))
   const timer = setInterval(checkExpiry, EXPIRY_CHECK_MS).unref()
 
+  const tunnelOf = (hostname: string): Route | undefined => {
+    const route = byHostname.get(hostname)
+    return route?.database ? undefined : route
+  }
+  const onChange = (listener: (hostname: string) => void) => {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+
   return {
-    domain,
+    ...{ domain, onChange },
     get: (hostname) => byHostname.get(hostname),
-    hostnames: () => byHostname.keys(),
+    tunnels: {
+      ...{ domain, onChange, get: tunnelOf },
+      hostnames: () => [...byHostname.keys()].filter((hostname) => tunnelOf(hostname)),
+    },
     ofPassword(sha256) {
       const [owner = '', ...others] = ownersOf(sha256)
       return others.length > 0 ? undefined : byHostname.get(hostnames.get(owner) ?? '')
@@ -151,10 +182,6 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
         const route = byHostname.get(hostname)
         return route ? [route] : []
       }),
-    onChange(listener) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
     [Symbol.dispose]() {
       clearInterval(timer)
       for (const unsubscribe of subscriptions) unsubscribe()
@@ -162,61 +189,8 @@ export function createRoutes(deps: RoutesDeps): ListedRoutes & LoginRoutes & Dis
   }
 }
 
-const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certificate?.obtainedAt
-
 /** Cache indexes by which routes find passwords. */
 export const routedPasswordIndexes = {
-  tunnel: (password: TunnelPassword): readonly string[] => [keyToString(tunnelNamedBy(password))],
+  owner: (password: TunnelPassword): readonly string[] => [ownerText(ownerNamedBy(password))],
   sha256: ({ spec }: TunnelPassword): readonly string[] => [spec.sha256],
-}
-
-/**
- * Index of tunnels by the public keys in their `authorizedKeys`, updated as tunnels change: the cost of a lookup does not depend on the
- * number of tunnels. An index key is the type and the base64 text of a public key, without padding and comment.
- */
-export class KeyIndex {
-  /** One hostname, or a set of hostnames where several tunnels list the key. Most keys belong to one tunnel. */
-  readonly #hostnames = new Map<string, string | Set<string>>()
-
-  /** Replaces the `authorizedKeys` lines of a tunnel. */
-  replace(hostname: string, before: readonly string[], after: readonly string[]): void {
-    if (before === after) return
-    for (const line of before) this.#remove(keyIn(line), hostname)
-    for (const line of after) this.#add(keyIn(line), hostname)
-  }
-
-  /** Returns at most `limit` hostnames of tunnels that list the key, in no particular order. */
-  of(type: string, blob: Buffer, limit: number): readonly string[] {
-    const found = this.#hostnames.get(keyIn(`${type} ${blob.toString('base64')}`))
-    if (found === undefined) return []
-    return typeof found === 'string' ? [found] : firstOf(found, limit)
-  }
-
-  #add(key: string, hostname: string): void {
-    const found = this.#hostnames.get(key)
-    if (found === undefined) this.#hostnames.set(key, hostname)
-    else if (typeof found !== 'string') found.add(hostname)
-    else if (found !== hostname) this.#hostnames.set(key, new Set([found, hostname]))
-  }
-
-  #remove(key: string, hostname: string): void {
-    const found = this.#hostnames.get(key)
-    if (typeof found === 'object') found.delete(hostname)
-    if (found === hostname || (typeof found === 'object' && found.size === 0)) this.#hostnames.delete(key)
-  }
-}
-
-function keyIn(line: string): string {
-  const comment = line.indexOf(' ', line.indexOf(' ') + 1)
-  const key = comment === -1 ? line : line.slice(0, comment)
-  return key.endsWith('=') ? key.replace(/=+$/, '') : key
-}
-
-function firstOf(all: Iterable<string>, limit: number): readonly string[] {
-  const first: string[] = []
-  for (const hostname of all) {
-    if (first.length >= limit) break
-    first.push(hostname)
-  }
-  return first
 }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { EndpointSlice } from '../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
@@ -81,10 +82,10 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   const found = caches.endpoints.waitFor({ name: endpoint }, (resource) => resource?.spec, stopping)
   const [spec] = await Promise.all([found, beforeAbort(caches.synced(), stopping)])
 
-  const { endpoints, tunnels, passwords, slices } = caches
+  const { endpoints, tunnels, databases, passwords, slices } = caches
   const unknownHosts = cleanup.use(createUnknownHostsCertificate({ store, endpoint, endpoints, kept: snapshot.pems, log }))
   const edge = createEdge({
-    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, passwords, unknownHosts, journal, registry, log },
+    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, databases, passwords, unknownHosts, journal, registry, log },
     pems: snapshot.pems,
     mesh: { files, peers: peersIn(slices) },
   })
@@ -119,6 +120,7 @@ function follow(store: Store, { endpoint, log }: About) {
   return {
     endpoints: set.cached(TunnelEndpoint),
     tunnels: set.cached(Tunnel),
+    databases: set.cached(DedicatedDatabase),
     passwords: set.cached(TunnelPassword, routedPasswordIndexes),
     slices,
     run: (signal: AbortSignal) => Promise.all([set.run(signal), slices.run(signal)]),

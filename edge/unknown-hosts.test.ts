@@ -9,7 +9,7 @@ import { createUnknownHostsCertificate } from './unknown-hosts.ts'
 
 const NAME = 'endpoint-main-strangers'
 const [FIRST, SECOND] = ['2030-01-01T00:00:00.000Z', '2030-03-01T00:00:00.000Z']
-const soon = { timeout: 5_000, interval: 5 }
+const soon = { timeout: 60_000, interval: 5 }
 
 const now = new Date()
 const ca = await createCa(now)

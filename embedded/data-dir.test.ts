@@ -109,7 +109,7 @@ const READY: Ready = {
   httpsPort: null,
   domain: 'tunnel.localhost',
   metricsUrl: 'http://127.0.0.1:3/metrics',
-  dashboardUrl: null,
+  dashboardUrl: 'https://127.0.0.1:1/dashboard#code=1',
   regionId: 1,
   region: '0195d3c0-0000-7000-8000-000000000001',
 }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { Secret } from '../crds/core.ts'
 import { knownHostsFile } from '../crds/formats/ssh-public-key.ts'
+import type { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import { ENDPOINT_NAME_MAX, TunnelEndpoint, MESH_SUFFIX } from '../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../crds/tunnel-password.ts'
@@ -11,6 +12,7 @@ import { createEdge, type EdgeDeps, type EdgePorts } from '../edge/edge.ts'
 import type { Journal } from '../journal/port.ts'
 import { openHostKeys } from '../operator/endpoint/host-keys.ts'
 import type { EdgeRuntime } from '../operator/endpoint/runtime.ts'
+import { replacing } from '../shared/merge-patch.ts'
 import { bindError } from '../process/listeners.ts'
 import type { Cache } from '../store/cache.ts'
 import { isStoreError, type Store } from '../store/port.ts'
@@ -19,12 +21,17 @@ import type { Settings } from './settings.ts'
 export interface EdgesDeps {
   readonly store: Store
   readonly settings: Pick<Settings, 'listen' | 'domain' | 'sshPort' | 'httpPort' | 'httpsPort'>
+  /** Issuer of the tunnels' certificates. */
+  readonly issuer: Pick<TunnelEndpoint['spec'], 'issuer' | 'certificates' | 'acme' | 'tlsSecretName'>
+  /** Registers a listener that is called when the Secret with the administrator's own certificate was replaced. */
+  readonly onCertificateStored?: ((listener: () => void) => void) | undefined
   /** Host name or address in the connection data for SSH clients. */
   readonly publicHost: string
   /** UUID of the endpoint's region. */
   readonly region: string
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly tunnels: Cache<typeof Tunnel>
+  readonly databases: Cache<typeof DedicatedDatabase>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
   readonly secrets: Cache<typeof Secret>
   /** Certificates for host names without a tunnel. */
@@ -76,6 +83,7 @@ export function createEdges(deps: EdgesDeps): Edges {
   const listeners = new Set<(name: string) => void>()
   /** Name of the served endpoint. */
   let serving: string | undefined
+  deps.onCertificateStored?.(() => notify())
 
   const runtime: EdgeRuntime = {
     ensure: async ({ metadata }) =>
@@ -84,6 +92,11 @@ export function createEdges(deps: EdgesDeps): Edges {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+  }
+
+  /** Notifies of a change of the served endpoint. */
+  function notify(): void {
+    if (serving !== undefined) for (const listener of listeners) listener(serving)
   }
 
   async function start(knownHosts: string): Promise<RunningEdge> {
@@ -103,7 +116,7 @@ export function createEdges(deps: EdgesDeps): Edges {
     await ensureEndpoint(deps, { name, sshHost: deps.publicHost, ports })
     await writeFile(knownHosts, knownHostsFile(publicKeys, deps.publicHost, ports.ssh), { mode: 0o644 })
     serving = name
-    for (const listener of listeners) listener(name)
+    notify()
     log.info({ domain: settings.domain, ...ports }, 'edge started')
     return { ports, [Symbol.asyncDispose]: () => edge.close(GRACE_MS) }
   }
@@ -131,13 +144,24 @@ interface Found {
 /**
  * Creates or updates the endpoint of this process, and deactivates those of earlier domains until their domain is served again.
  */
-async function ensureEndpoint({ store, region, settings, endpoints }: EdgesDeps, { name, sshHost, ports }: Found): Promise<void> {
-  const spec = { sshHost, ports, publicHttpPort: ports.http, publicHttpsPort: ports.https, active: true, replicas: 1 }
+async function ensureEndpoint(
+  { store, region, settings, endpoints, issuer }: EdgesDeps,
+  { name, sshHost, ports }: Found,
+): Promise<void> {
+  const listened = { sshHost, ports, publicHttpPort: ports.http, publicHttpsPort: ports.https, active: true, replicas: 1 }
+  const spec = { ...listened, ...issuer }
   try {
     await store.create(TunnelEndpoint, { metadata: { name }, spec: { ...spec, region, domain: settings.domain } })
   } catch (error) {
     if (!isStoreError(error, 'already_exists')) throw error
-    await store.mergePatch(TunnelEndpoint, { name }, { spec })
+    const before = endpoints.get({ name })?.spec.acme
+    await store.mergePatch(
+      TunnelEndpoint,
+      { name },
+      {
+        spec: { ...spec, acme: issuer.acme ? replacing(before, issuer.acme) : null, tlsSecretName: issuer.tlsSecretName ?? null },
+      },
+    )
   }
   for (const { metadata } of endpoints.list()) {
     if (metadata.name !== name)

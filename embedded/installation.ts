@@ -20,14 +20,13 @@ import { keptSecret } from '../operator/installation/kept-secret.ts'
 import type { OperatorCaches } from '../operator/caches.ts'
 import type { Operator } from '../operator/operator.ts'
 import { conditionOf, isReady } from '../store/conditions.ts'
+import { ensurePlans } from './default-plans.ts'
 
 /** Slug of the organization and of the namespace that embedded mode creates (docs/install.md). */
 const DEFAULT = 'default'
 /** Object name of this namespace, the home namespace of the printed token. */
 const HOME_NAMESPACE = namespaceName(DEFAULT, DEFAULT)
 const REGION = 'local'
-/** Motor whose server is started before the first request. */
-const WARM: Motor = 'postgresql-15.4.0'
 const TOKEN_SECRET_BYTES = 32
 
 /** Parts of an installation that other modules need. */
@@ -37,11 +36,18 @@ export interface Installation {
   readonly region: Region
 }
 
+/** Motors of the installation. */
+export interface InstalledMotors {
+  readonly served: readonly Motor[]
+  /** Motors whose server runs before the first request. */
+  readonly warm: readonly Motor[]
+}
+
 /**
  * Creates the objects of an embedded installation, or finds them. Each is created on its own, so that an interrupted first start
  * can be continued.
  */
-export async function openInstallation(store: Store, motors: readonly Motor[]): Promise<Installation> {
+export async function openInstallation(store: Store, motors: InstalledMotors): Promise<Installation> {
   for (const name of [SYSTEM_NAMESPACE, SHARED_NAMESPACE]) await ensure(store, Namespace, { metadata: { name } })
   await ensure(store, Organization, { metadata: { name: DEFAULT }, spec: { name: 'Default' } })
   await ensure(store, TenantNamespace, {
@@ -54,6 +60,7 @@ export async function openInstallation(store: Store, motors: readonly Motor[]): 
     subjects: [{ kind: 'Group', apiGroup: ClusterRoleBinding.group, name: PLATFORM_ADMIN_GROUP }],
   })
   const region = await openRegion(store, motors)
+  await ensurePlans(store)
   const ca = await openCa(store)
   const { secret = '' } = await keptSecret(store, 'mooring-api-tokens', async () => ({
     secret: randomBytes(TOKEN_SECRET_BYTES).toString('hex'),
@@ -62,8 +69,8 @@ export async function openInstallation(store: Store, motors: readonly Motor[]): 
 }
 
 /** Creates the region, and updates its motors at each start from the installed binaries. */
-async function openRegion(store: Store, served: readonly Motor[]): Promise<Region> {
-  const motors = served.map((id) => ({ id, warm: id === WARM }))
+async function openRegion(store: Store, { served, warm }: InstalledMotors): Promise<Region> {
+  const motors = served.map((id) => ({ id, warm: warm.includes(id) }))
   await ensure(store, Region, {
     metadata: { name: REGION },
     spec: { id: crypto.randomUUID(), regionId: 1, name: REGION, motors },
@@ -98,7 +105,7 @@ export async function warm(
   let up = false
   const check = () => {
     // A status may date from before the last stop.
-    if (up && servers.list().some(isReady)) resolve(true)
+    if (up && servers.list().some((server) => server.spec.tenancy === 'shared' && isReady(server))) resolve(true)
   }
   const giveUp = () => resolve(false)
   const unsubscribe = servers.onChange(check)

@@ -9,8 +9,8 @@ import { openDataDir } from './data-dir.ts'
 import { publish, createReadyFile, type Ready } from './publish.ts'
 
 const urls = { sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2' }
-const ready: Omit<Ready, 'token'> = {
-  ...{ ...urls, ca: '/ca.pem', domain: 'tunnel.localhost', metricsUrl: 'http://127.0.0.1:3', dashboardUrl: null },
+const ready: Omit<Ready, 'token' | 'dashboardUrl'> = {
+  ...{ ...urls, ca: '/ca.pem', domain: 'tunnel.localhost', metricsUrl: 'http://127.0.0.1:3' },
   ...{ sharedHttpUrl: null, dedicatedHttpUrl: null },
   ...{ sshHost: null, sshPort: null, httpPort: null, httpsPort: null, regionId: 1, region: 'r' },
 }
@@ -30,7 +30,10 @@ test('the ready file is removed on disposal, and a running renewal does not writ
       await file.write(content)
     },
   }
-  const deps = { dir: await openDataDir(join(parent.path, 'data')), issuer, readyFile, ready, log: pino({ level: 'silent' }) }
+  const deps = {
+    ...{ dir: await openDataDir(join(parent.path, 'data')), issuer, readyFile, ready, log: pino({ level: 'silent' }) },
+    dashboardUrl: () => 'https://127.0.0.1:1/dashboard#code=1',
+  }
   const published = await publish({ ...deps, client: { ...urls, ca: 'ca' }, isTokenKept: true, renewMs: 5 })
   await access(path)
   await renewed.promise

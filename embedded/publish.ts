@@ -15,7 +15,9 @@ export interface PublishDeps {
   readonly issuer: TokenIssuer
   readonly readyFile: ReadyFile
   readonly client: Omit<ClientFiles, 'token'>
-  readonly ready: Omit<Ready, 'token'>
+  readonly ready: Omit<Ready, 'token' | 'dashboardUrl'>
+  /** Returns a new link that signs in to the dashboard once. */
+  readonly dashboardUrl: () => string
   readonly log: Logger
   /** Whether the token is written to the data directory. The ready file always has it. */
   readonly isTokenKept: boolean
@@ -33,40 +35,50 @@ export async function publish({
   readyFile,
   client,
   ready,
+  dashboardUrl,
   log,
   isTokenKept,
   renewMs = RENEW_MS,
-}: PublishDeps): Promise<AsyncDisposable & { readonly token: string }> {
-  async function write(): Promise<string> {
-    const token = await issuer.sign({
-      subject: 'admin',
-      namespace: 'default/default',
-      role: 'platform-admin',
-      ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
-    })
-    await writeClientFiles(dir, { ...client, token: isTokenKept ? token : undefined })
-    await readyFile.write({ ...ready, token })
-    return token
+}: PublishDeps): Promise<AsyncDisposable & Published> {
+  async function write(): Promise<Published> {
+    const credentials = { token: await signAdminToken(issuer), dashboardUrl: dashboardUrl() }
+    await writeClientFiles(dir, { ...client, token: isTokenKept ? credentials.token : undefined })
+    await readyFile.write({ ...ready, ...credentials })
+    return credentials
   }
 
-  const token = await write()
+  const published = await write()
+  /** One renewal at a time: the disposal waits for it alone. */
   let renewing: Promise<void> | undefined
   async function renew(): Promise<void> {
     try {
       await write()
     } catch (error) {
       log.error({ err: error }, 'token of the platform admin was not renewed; retrying later')
+    } finally {
+      renewing = undefined
     }
   }
-  const renewal = setInterval(() => void (renewing = renew()), renewMs).unref()
+  const renewal = setInterval(() => void (renewing ??= renew()), renewMs).unref()
   return {
-    token,
+    ...published,
     async [Symbol.asyncDispose]() {
       clearInterval(renewal)
       await renewing
       await readyFile.remove()
     },
   }
+}
+
+/** Credentials of the platform admin, valid for 12 hours. */
+export type Published = Pick<Ready, 'token' | 'dashboardUrl'>
+
+/** Returns a new token of the platform admin. */
+export function signAdminToken(issuer: TokenIssuer): Promise<string> {
+  return issuer.sign({
+    ...{ subject: 'admin', namespace: 'default/default', role: 'platform-admin' },
+    ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
+  })
 }
 
 interface ClientFiles {
@@ -130,7 +142,8 @@ export interface Ready {
   readonly httpsPort: number | null
   readonly domain: string
   readonly metricsUrl: string
-  readonly dashboardUrl: string | null
+  /** Link that signs in to the dashboard as platform admin, once. */
+  readonly dashboardUrl: string
   /** Integer id of the region, for tunnels. */
   readonly regionId: number
   /** UUID of the region, for databases. */

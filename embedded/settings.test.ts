@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { S3_RULE } from '../backup/repository/open.ts'
 import { parseSettings, type Settings } from './settings.ts'
 
 function settingsOf(argv: readonly string[], env: Record<string, string> = {}): Settings {
@@ -21,13 +22,26 @@ test('without arguments the settings have the documented defaults', () => {
     httpsPort: 28443,
     metricsPort: 9464,
     domain: 'tunnel.localhost',
+    issuerAcme: false,
+    acmeDirectory: 'https://acme-v02.api.letsencrypt.org/directory',
+    acmeAgreeTerms: false,
+    acmeAccountKeyVersion: 1,
+    acmeRevokeOnDelete: false,
+    acmeChallenge: 'http-01',
+    acmeNameservers: [],
+    acmeCheck: true,
+    acmeTsigAlgorithm: 'hmac-sha256',
     compatibleMotors: false,
+    engine: [],
+    warm: ['postgresql-15.4.0'],
+    webhookPrivateAddresses: true,
     serverCapacity: 50,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
     idleTransactionLimitSeconds: 600,
     statementLimitSeconds: 300,
     quotaInstances: 50,
+    quotaDatabases: 5,
     quotaApiTokens: 20,
     quotaTunnels: 50,
     writeRate: 20,
@@ -87,9 +101,28 @@ test.each<{ does: string; argv: string[]; env?: Record<string, string>; gives: P
       ],
     },
   },
+  {
+    does: 'server programs and warm motors add up',
+    argv: [
+      ...['--engine', 'mysql-8.0.29=/usr/sbin/mysqld', '--engine', 'mongodb-7.0.2=/opt/mongo/bin/mongod'],
+      ...['--engine', 'mysql-5.7.38=docker', '--engine', 'mariadb-10.7.4=docker:registry.example:5000/mariadb:10.7@sha256:0a'],
+      ...['--warm', 'mysql-8.0.29', '--warm=postgresql-15.4.0', '--warm', 'mysql-8.0.29'],
+    ],
+    gives: {
+      engine: [
+        { motor: 'mysql-8.0.29', source: { program: '/usr/sbin/mysqld' } },
+        { motor: 'mongodb-7.0.2', source: { program: '/opt/mongo/bin/mongod' } },
+        { motor: 'mysql-5.7.38', source: { image: undefined } },
+        { motor: 'mariadb-10.7.4', source: { image: 'registry.example:5000/mariadb:10.7@sha256:0a' } },
+      ],
+      warm: ['mysql-8.0.29', 'postgresql-15.4.0'],
+    },
+  },
   { does: 'IPv6 addresses can be listened on', argv: ['--listen', '::1'], gives: { listen: '::1' } },
   { does: 'a public host is a name', argv: ['--public-host', 'My.Example.org'], gives: { publicHost: 'my.example.org' } },
   { does: 'a public host is an address', argv: ['--public-host', '2001:db8::1'], gives: { publicHost: '2001:db8::1' } },
+  { does: 'backups go to a directory', argv: ['--backup-dir', '/mnt/share/mooring'], gives: { backupDir: '/mnt/share/mooring' } },
+  { does: 'backups go to a bucket', argv: [], env: { MOORING_BACKUP_S3: 's3://b-1/x/y' }, gives: { backupS3: 's3://b-1/x/y' } },
   { does: 'the log format has no default', argv: ['--log-format', 'json'], gives: { logFormat: 'json' } },
   { does: 'variables that are no settings are left alone', argv: [], env: { MOORING_TOKEN: 'x', MOORING_URL: 'y' }, gives: {} },
 ])('$does', ({ argv, env, gives }) => expect(settingsOf(argv, env)).toMatchObject(gives))
@@ -105,11 +138,70 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
     env: { MOORING_SSH_PORT: '1.5' },
     says: `--ssh-port (MOORING_SSH_PORT in the environment) must be ${PORT}, not "1.5".`,
   },
+  {
+    argv: ['--acme-directory', 'https://user:pass/@word@ca.example/directory'],
+    says: '--acme-directory must be an https URL without user, query and fragment, not "https://…@ca.example/directory".',
+  },
+  { argv: ['--backup-dir='], says: '--backup-dir must be a path, not "".' },
+  { argv: ['--backup-s3', '/backups'], says: '--backup-s3 must be s3://bucket or s3://bucket/prefix: a bucket of 3 to 63' },
+  {
+    argv: ['--backup-s3', 's3://AKIA:a/secret@bucket/x'],
+    says: `--backup-s3 must be ${S3_RULE}, not "s3://…@bucket/x".`,
+  },
+  {
+    argv: ['--backup-dir', '/backups', '--backup-s3', 's3://backups'],
+    says: '--backup-dir and --backup-s3 exclude each other: give the one that the backups go to.',
+  },
   { argv: ['--dedicated-port', '8443'], says: '--dedicated-port must be another port than --shared-port, not 8443 too.' },
   {
     argv: ['--shared-http-port', 'off'],
     says: '--shared-http-port must be a port from 1 to 65535, auto for a free one, or 0 for off',
   },
+  { argv: ['--warm', 'mysql'], says: '--warm must be one of the motors mysql-5.7.38, ' },
+  ...[
+    'mysql-8.0.29',
+    'mysql-8.0.29=podman',
+    'mysql-8.0.29=docker:',
+    'mysql-8=/usr/sbin/mysqld',
+    'mysql-8.0.29=/a/b,mysql-8.0.29=/c/d',
+  ].map((text) => ({
+    argv: ['--engine', text],
+    says: '--engine must be motor=program with the path of a server program, such as mysql-8.0.29=/usr/sbin/mysqld',
+  })),
+  { argv: ['--issuer-acme'], says: '--issuer-acme needs --acme-agree-terms, which accepts the terms of service of the CA.' },
+  {
+    argv: ['--issuer-acme', '--acme-agree-terms', '--acme-eab-key-id', 'k'],
+    says: '--acme-eab-key-id and --acme-eab-key-file need each other.',
+  },
+  { argv: ['--tls-cert-file', 'a.pem'], says: '--tls-cert-file and --tls-key-file need each other.' },
+  {
+    argv: ['--tls-cert-file', 'a.pem', '--tls-key-file', 'a.key', '--issuer-acme', '--acme-agree-terms'],
+    says: '--tls-cert-file cannot be used with --issuer-acme.',
+  },
+  {
+    argv: ['--acme-challenge', 'x'],
+    says: '--acme-challenge must be one of http-01, tls-alpn-01, dns-01, dns-persist-01, not "x".',
+  },
+  {
+    argv: ['--issuer-acme', '--acme-agree-terms', '--acme-challenge', 'dns-01', '--acme-dns-server', 'ns.example'],
+    says: '--acme-challenge dns-01 needs --acme-dns-server, --acme-tsig-key-name and --acme-tsig-key-file.',
+  },
+  {
+    argv: ['--issuer-acme', '--acme-agree-terms', '--acme-certificates', 'wildcard'],
+    says: '--acme-challenge http-01 cannot be used with --acme-certificates wildcard.',
+  },
+  {
+    argv: ['--issuer-acme', '--acme-agree-terms', '--acme-certificates', 'wildcard', '--acme-challenge', 'tls-alpn-01'],
+    says: '--acme-challenge tls-alpn-01 cannot be used with --acme-certificates wildcard.',
+  },
+  {
+    argv: ['--issuer-acme', '--acme-agree-terms', '--acme-challenge', 'dns-persist-01', '--acme-dns-server', 'ns.example'],
+    says: '--acme-dns-… and --acme-tsig-… are settings of --acme-challenge dns-01.',
+  },
+  { argv: ['--acme-dns-server', 'a b'], says: '--acme-dns-server must be a host name or an IP address' },
+  { argv: ['--acme-directory', 'http://ca.example/dir'], says: '--acme-directory must be an https URL without user, query' },
+  { argv: ['--acme-email', 'me'], says: '--acme-email must be an e-mail address, not "me".' },
+  { argv: ['--acme-nameservers', 'dns.example'], says: '--acme-nameservers must be IP addresses of DNS servers' },
   { argv: ['--write-rate', '41'], says: '--write-burst must be at least --write-rate, which is 41.' },
   { argv: ['--listen', 'localhost'], says: '--listen must be an IP address' },
   ...[

@@ -1,23 +1,29 @@
 import { isIPv6 } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { createApi } from '../apiserver/api.ts'
 import { createIssuer, type TokenIssuer } from '../apiserver/auth/issuer.ts'
+import { createSignInLinks } from '../apiserver/dashboard/sign-in-links.ts'
 import { createOutsideIssuers } from '../apiserver/auth/trusted-issuers.ts'
 import { createMetrics } from '../apiserver/http/access-log.ts'
-import { issueCertificate, type KeyPair } from '../operator/certificates/local-ca.ts'
+import { issueCertificate, type KeyAlgorithm, type KeyPair } from '../operator/certificates/local-ca.ts'
 import { type Certificates, createCertificates, unknownHostNames } from '../operator/certificates/renewing-certificate.ts'
 import { createValueDigest } from '../journal/audit-entry.ts'
 import { generateIssuerKey } from '../operator/installation/api-secret.ts'
 import { keepSecret, keptSecret } from '../operator/installation/kept-secret.ts'
+import { createAcme } from '../operator/acme/acme.ts'
 import { createOperator } from '../operator/operator.ts'
 import { callersHost } from '../operator/server/process/address.ts'
 import { chooseConfinement } from '../operator/server/process/confinement/confinement.ts'
+import { createDockerRuntime } from '../operator/server/docker/docker-runtime.ts'
 import { createProcessRuntime } from '../operator/server/process/process-runtime.ts'
 import { killServers } from '../operator/server/process/spawn/serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
 import { type ProcessLifetime, startWithCleanup } from '../process/process-lifetime.ts'
 import type { Running } from '../process/run.ts'
+import { createAddressGuard } from '../shared/outside-addresses.ts'
+import { createRestoreGrants } from '../shared/restore-grants.ts'
+import { createWebhookSecrets } from '../shared/webhook-secrets.ts'
 import { startStatus } from '../process/status-listener.ts'
 import { createCacheSet } from '../store/cache.ts'
 import { createEmbeddedStore, type EmbeddedStore } from '../store/embedded.ts'
@@ -30,12 +36,18 @@ import { createEdges } from './edges.ts'
 import { type DataDir, openDataDir, readIssuer, writeIssuer } from './data-dir.ts'
 import { openInstallation, homeReconciled, warm } from './installation.ts'
 import { openListeners, serverNames } from './listeners.ts'
-import { publish, createReadyFile } from './publish.ts'
+import { openBackups } from './backups.ts'
+import { checkWarm, createMotorAdvice, openGivenEngines } from './motors.ts'
+import { publish, createReadyFile, signAdminToken } from './publish.ts'
+import { joinRuntimes } from './runtimes.ts'
 import type { Settings } from './settings.ts'
+import { openTunnelIssuer } from './tls-files.ts'
 import { welcome } from './welcome.ts'
 
 const LOOPBACK = '127.0.0.1'
 const CERTIFICATE_SECRET = 'mooring-api-certificate'
+/** Certificate of servers that need an RSA key; issued when the first of them starts. */
+const RSA_SECRET = 'mooring-rsa-certificate'
 const UNKNOWN_HOSTS_SECRET = 'mooring-strangers-certificate'
 
 /**
@@ -56,31 +68,46 @@ interface StartDeps {
 
 /** Starts the parts. Each goes onto `cleanup`, so that they stop in the opposite order. */
 async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisposableStack): Promise<Running> {
+  const compatibleMotors = settings.compatibleMotors ? 'nearest' : 'exact'
+  const { own: ownEngines, docker: dockerEngines } = await openGivenEngines(settings, { logger: log, signal: life.stopping })
+  const enginesCache = settings.enginesCache === undefined ? undefined : resolve(settings.enginesCache)
   const dir = await openDataDir(settings.dataDir)
   const store = cleanup.use(await createEmbeddedStore({ path: join(dir.path, 'state.db'), logger: log }))
   const servers = join(dir.path, 'servers')
-  // Only after the state is locked: the servers might belong to another process.
-  life.onForcedEnd(() => killServers(servers))
   const lost = storeLoss(store)
   const stopping = AbortSignal.any([life.stopping, lost])
   const readyFile = await createReadyFile(settings.readyFile)
 
   const publicHost = settings.publicHost ?? callersHost(settings.listen)
   const confinement = await chooseConfinement({ directory: servers, logger: log })
-  const runtime = createProcessRuntime({
-    confinement,
-    ...{ directory: servers, listen: settings.listen, publicHost },
-    certificate: () => ({ ...certificates.current(), ca: ca.certificate }),
-    compatibleMotors: settings.compatibleMotors ? 'nearest' : 'exact',
+  const ofServers = {
+    directory: servers,
+    certificate: async (key: KeyAlgorithm) => ({
+      ...(await (key === 'rsa' ? rsaCertificates() : certificates)).current(),
+      ca: ca.certificate,
+    }),
     logger: log,
+  }
+  const docker = createDockerRuntime({ ...ofServers, engines: dockerEngines, userOf: confinement.userOf })
+  const repository = await openBackups(settings, dir.path)
+  const processes = createProcessRuntime({
+    ...ofServers,
+    ...{ confinement, listen: settings.listen, publicHost },
+    ...{ compatibleMotors, enginesCache, ownEngines, backups: { repository } },
   })
+  // Only after the state is locked: the servers might belong to another process.
+  life.onForcedEnd(() => Promise.all([killServers(servers), docker.kill()]))
+  const runtime = joinRuntimes(processes, docker)
   cleanup.defer(() => runtime.close())
   const motors = [...(await runtime.motors()).keys()]
+  const motorAdvice = await createMotorAdvice(compatibleMotors, { cache: enginesCache, own: ownEngines })
+  checkWarm(settings.warm, { served: motors, advice: motorAdvice })
   stopping.throwIfAborted()
-  const { ca, tokenSecret, region } = await openInstallation(store, motors)
-  const certify = async (secret: string, names: readonly string[]) =>
-    cleanup.use(await openCertificates(store, { secret, ca, names, log }))
+  const { ca, tokenSecret, region } = await openInstallation(store, { served: motors, warm: settings.warm })
+  const certify = async (secret: string, names: readonly string[], key?: KeyAlgorithm) =>
+    cleanup.use(await openCertificates(store, { secret, ca, names, key, log }))
   const certificates = await certify(CERTIFICATE_SECRET, serverNames(settings.listen, publicHost))
+  const rsaCertificates = once(() => certify(RSA_SECRET, serverNames(settings.listen, publicHost), 'rsa'))
   const unknownHosts = await certify(UNKNOWN_HOSTS_SECRET, unknownHostNames(settings.domain))
 
   let serving = false
@@ -91,19 +118,27 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const caches = createCaches(following)
   const tunnelCaches = createTunnelCaches(following)
   const journal = cleanup.use(await openSqliteJournal({ path: join(dir.path, 'journal.db'), log, registry: metrics.registry }))
+  const acme = cleanup.use(
+    createAcme({ store, endpoints: tunnelCaches.endpoints, registry: metrics.registry, now: () => new Date() }),
+  )
   const edges = createEdges({
     ...tunnelCaches,
+    ...(await openTunnelIssuer({ store, settings, log }, cleanup)),
+    databases: caches.databases,
     ...{ store, settings, publicHost, journal, log, unknownHosts, region: region.spec.id, registry: metrics.registry },
   })
+  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
     caFile: dir.ca,
     serviceAccounts: false,
     settings: operatorSettings(settings),
+    backups: { repository, grants: createRestoreGrants(tokenSecret) },
     tunnels: {
       ...{ ...tunnelCaches, journal, runtime: edges.runtime, digest: createValueDigest(tokenSecret) },
-      issuers: { local: localIssuer(() => ca), acme: undefined },
+      issuers: { local: localIssuer(() => ca), acme },
+      ...{ webhookSecrets: createWebhookSecrets(tokenSecret), addressGuard },
     },
   })
   const ending = new AbortController()
@@ -123,18 +158,21 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady }),
   )
   const issuer = await openIssuer(dir, sharedUrl)
+  const links = createSignInLinks()
   listeners.serve(
     createApi({
-      ...{ store, caches, issuer, tokenSecret, metrics, log },
-      tunnels: { ...tunnelCaches, journal },
+      ...{ store, caches, issuer, tokenSecret, metrics, log, motorAdvice, backups: true },
+      withoutBackups: new Set(dockerEngines.keys()),
+      tunnels: { ...tunnelCaches, journal, addressGuard },
       access: createRoleAccess(caches),
       issuers: createOutsideIssuers({ issuers: settings.issuer, log }),
       limits: settings,
+      redeemCode: async (code) => (links.redeem(code) ? signAdminToken(issuer) : undefined),
       isReady,
     }),
   )
 
-  if (motors.length > 0 && !(await warm({ ...caches, ...operator }, stopping))) {
+  if (motors.some((motor) => settings.warm.includes(motor)) && !(await warm({ ...caches, ...operator }, stopping))) {
     log.warn('no database server is up yet; the API is ready, and new databases wait for a server')
   }
   await homeReconciled(caches, stopping)
@@ -142,6 +180,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const published = cleanup.use(
     await publish({
       ...{ dir, issuer, readyFile, log },
+      dashboardUrl: () => links.issue(sharedUrl),
       // A database server without confinement could read the token.
       isTokenKept: confinement.kind !== 'none',
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
@@ -149,7 +188,6 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
         ...{ sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl },
         ...{ ca: dir.ca, domain: settings.domain },
         ...{ sshHost: publicHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
-        dashboardUrl: null,
         ...{ regionId: region.spec.regionId, region: region.spec.id },
       },
     }),
@@ -163,6 +201,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
       httpUrls: [sharedHttpUrl, dedicatedHttpUrl].filter((url) => url !== null),
       dataDir: dir,
       token: published.token,
+      dashboardUrl: published.dashboardUrl,
       region: region.spec.id,
       edge: { sshHost: publicHost, ports: edge.ports, domain: settings.domain },
       motor,
@@ -187,6 +226,12 @@ function storeLoss(store: EmbeddedStore): AbortSignal {
   return loss.signal
 }
 
+/** Function that runs `make` at its first call, and returns that result at each. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => (made ??= make())
+}
+
 function rejectedBy(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     const end = () => reject(signal.reason as Error)
@@ -200,16 +245,17 @@ interface CertificateSpec {
   readonly secret: string
   readonly ca: KeyPair
   readonly names: readonly string[]
+  readonly key?: KeyAlgorithm | undefined
   readonly log: Logger
 }
 
 /** Opens a certificate of this process, which is kept in the store and renewed in time. */
-async function openCertificates(store: Store, { secret, ca, names, log }: CertificateSpec): Promise<Certificates> {
+async function openCertificates(store: Store, { secret, ca, names, key, log }: CertificateSpec): Promise<Certificates> {
   const kept = await keptSecret(store, secret, async () => ({
-    ...(await issueCertificate({ ca, names, now: new Date() })),
+    ...(await issueCertificate({ ca, names, key, now: new Date() })),
   }))
   const certificates = await createCertificates({
-    ...{ ca, names, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
+    ...{ ca, names, key, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
     onError: (error) => log.error({ err: error }, 'certificate was not renewed'),
   })
   const keep = () => keepSecret(store, secret, { ...certificates.current() })

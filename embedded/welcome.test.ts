@@ -16,6 +16,7 @@ import { welcome } from './welcome.ts'
 const run = promisify(execFile)
 const REGION = '0195d3c0-0000-7000-8000-000000000001'
 const EDGE = { domain: 'tunnel.localhost', sshHost: '127.0.0.1', ports: { ssh: 22_222, http: 28_080, https: 28_443 } }
+const dashboardUrl = 'https://a:1/dashboard#code=1'
 const URI = 'postgresql://first0:pa%24s@127.0.0.1:5432/first0?sslmode=verify-full'
 
 const linesToTry = (message: string): string[] =>
@@ -55,7 +56,7 @@ test.each([
       dedicatedUrl: sharedUrl,
       ...{ publicUrls: [], httpUrls: [] },
       dataDir,
-      token: 'a.b.c',
+      ...{ token: 'a.b.c', dashboardUrl },
       region: REGION,
       edge: EDGE,
       motor: 'postgresql-15.4.0',
@@ -82,12 +83,21 @@ test('the message has the URLs, and no example when the region serves no motor',
     dedicatedUrl: 'https://a:2',
     ...{ publicUrls: [], httpUrls: ['http://127.0.0.1:3'] },
     dataDir: dataDirAt('/data'),
-    token: 'a.b.c',
+    ...{ token: 'a.b.c', dashboardUrl },
     region: REGION,
     edge: EDGE,
   }
   const message = welcome({ ...facts, motor: undefined })
-  for (const said of ['https://a:1', 'https://a:2', 'http://127.0.0.1:3', 'a.b.c', '/data/token', '127.0.0.1:22222', 'Ctrl-C'])
+  for (const said of [
+    dashboardUrl,
+    'https://a:1',
+    'https://a:2',
+    'http://127.0.0.1:3',
+    'a.b.c',
+    '/data/token',
+    '127.0.0.1:22222',
+    'Ctrl-C',
+  ])
     expect(message).toContain(said)
   expect(linesToTry(message)).toEqual([])
   expect(message).not.toContain('elsewhere')
@@ -99,7 +109,7 @@ test.each([
 ])('with a public host the message has its URLs; the domain %s is for this machine alone: %s', (domain, isLocal) => {
   const message = welcome({
     ...{ sharedUrl: 'https://127.0.0.1:1', dedicatedUrl: 'https://127.0.0.1:2', httpUrls: [], motor: undefined },
-    ...{ publicUrls: ['https://my.example.org:1'], dataDir: dataDirAt('/data'), token: 'a.b.c', region: REGION },
+    ...{ publicUrls: ['https://my.example.org:1'], dataDir: dataDirAt('/data'), token: 'a.b.c', dashboardUrl, region: REGION },
     edge: { ...EDGE, sshHost: 'my.example.org', domain },
   })
   expect(message).toContain('from elsewhere https://my.example.org:1   (CA: /data/ca.pem)')

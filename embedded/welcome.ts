@@ -13,6 +13,8 @@ export interface WelcomeFacts {
   readonly dataDir: DataDir
   /** Token of the platform admin, valid for 12 hours. */
   readonly token: string
+  /** Link that signs in to the dashboard, once. */
+  readonly dashboardUrl: string
   /** UUID of the region in the example. */
   readonly region: string
   /** Motor in the example; undefined when the region serves none. */
@@ -27,7 +29,7 @@ export interface WelcomeFacts {
  * the terminal alone, never to a log. Pure.
  */
 export function welcome(facts: WelcomeFacts): string {
-  const { sharedUrl, dedicatedUrl, publicUrls, httpUrls, dataDir, token, region, motor, edge } = facts
+  const { sharedUrl, dedicatedUrl, publicUrls, httpUrls, dataDir, token, dashboardUrl, region, motor, edge } = facts
   const plain = httpUrls.length === 0 ? '' : `\n  plain HTTP     ${httpUrls.join(', ')}   (this machine only)`
   const elsewhere = publicUrls.length === 0 ? '' : `\n  from elsewhere ${publicUrls.join(', ')}   (CA: ${dataDir.ca})`
   // Names below localhost resolve to the client's own machine (RFC 6761, section 6.3).
@@ -38,11 +40,13 @@ export function welcome(facts: WelcomeFacts): string {
   return `
 Mooring is ready.
 
+  dashboard      ${dashboardUrl}
+                 (signs in once, within 12 h; later with the token)
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
   dedicated API  ${dedicatedUrl}${elsewhere}${plain}
   tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "A tunnel from my laptop")${visitors}
   token          ${token}
-                 (platform admin, home namespace default/default, 12 h; also in ${dataDir.token})
+                 (platform admin, default namespace default/default, 12 h; also in ${dataDir.token})
   state          ${dataDir.path}   (delete it to start over)
 ${motor === undefined ? '' : firstDatabase({ env: dataDir.env, region, motor })}
 Ctrl-C stops Mooring and its servers; the data stays.

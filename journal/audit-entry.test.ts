@@ -31,6 +31,12 @@ test.each<{ does: string; object: AuditedObject; resource: object; fields: objec
     fields: { identifier: 'pr-42', isEnabled: false, template: 'seed' },
   },
   {
+    does: 'a dedicated database by the name of its object',
+    object: { kind: 'DedicatedDatabase', metadata: { uid: 'u1', name: 'shop' }, spec: { motor: 'mysql-8.0.29', plan: 'small' } },
+    resource: { name: 'shop' },
+    fields: { name: 'shop', engine: 'mysql-8.0.29', plan: 'small' },
+  },
+  {
     does: 'an API token by its name',
     object: { kind: 'ApiToken', metadata, spec: { displayName: 'ci', role: 'viewer' } },
     resource: { name: 'ci' },

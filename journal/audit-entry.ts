@@ -9,12 +9,14 @@ import type { AuditedResource, AuditRecord } from './port.ts'
  */
 export const AUDITED_KINDS = [
   'ApiToken',
+  'DedicatedDatabase',
   'Member',
   'Organization',
   'SharedInstance',
   'TenantNamespace',
   'Tunnel',
   'TunnelPassword',
+  'TunnelWebhook',
 ] as const
 
 /**
@@ -49,9 +51,11 @@ type FieldNames = Readonly<Record<string, string>>
 
 /** Fields of a spec that have another name in the REST API. A reference `{name}` becomes the name itself. */
 const API_NAMES: Readonly<Record<string, FieldNames>> = {
+  DedicatedDatabase: { motor: 'engine' },
   SharedInstance: { enabled: 'isEnabled', templateRef: 'template' },
   Tunnel: { displayName: 'name' },
-  TunnelPassword: { tunnelRef: 'tunnel' },
+  TunnelPassword: { tunnelRef: 'tunnel', databaseRef: 'database' },
+  TunnelWebhook: { tunnelRef: 'tunnel' },
   ApiToken: { displayName: 'name' },
   TenantNamespace: { namespace: 'slug', displayName: 'name' },
 }
@@ -97,12 +101,17 @@ function nameOf(kind: string, name: string, { organization, namespace, displayNa
 function fieldsOf({ kind, metadata, spec = {} }: AuditedObject): Fields {
   const names = API_NAMES[kind] ?? {}
   const fields = Object.entries(spec).map(([field, value]) => [names[field] ?? field, referenceOf(field, value)] as const)
-  const tunnel = kind === 'TunnelPassword' && metadata.ownerReferences?.find((owner) => owner.kind === 'Tunnel')?.uid
+  const ownerOf = (ref: string, ofKind: string) =>
+    spec[ref] !== undefined && names[ref] !== undefined && metadata.ownerReferences?.find(({ kind }) => kind === ofKind)?.uid
+  const tunnel = ownerOf('tunnelRef', 'Tunnel')
+  const database = ownerOf('databaseRef', 'DedicatedDatabase')
   return {
     ...(kind === 'Organization' && { slug: metadata.name }),
+    ...(kind === 'DedicatedDatabase' && { name: metadata.name }),
     ...Object.fromEntries(fields),
-    // The API refers to a tunnel by its id; `tunnelRef` has the name of its object.
+    // The API refers to a tunnel and a database by its id; `tunnelRef` and `databaseRef` have the name of its object.
     ...(tunnel && { tunnel }),
+    ...(database && { database }),
   }
 }
 

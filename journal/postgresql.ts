@@ -1,6 +1,12 @@
 import type { Registry } from 'prom-client'
+import type { DatabaseJournal } from './databases.ts'
 import type { JournalReader, JournalWriter } from './port.ts'
+import { createDatabaseRecords } from './postgresql/databases.ts'
+import { createDeliveries, WEBHOOK_CHANNEL } from './postgresql/deliveries.ts'
 import { createFollowing } from './postgresql/follow.ts'
+import { createListener } from './postgresql/listen.ts'
+import { createWorkListeners } from './work-listeners.ts'
+import type { WebhookJournal } from './webhooks.ts'
 import type { LoginSource } from './postgresql/client.ts'
 import { createJournalPool } from './postgresql/pool.ts'
 import { createEventReader, createRequestReader } from './postgresql/read-records.ts'
@@ -26,7 +32,7 @@ export interface PostgresqlReaderDeps {
   readonly log: { warn(details: object, message: string): void }
 }
 
-export type PostgresqlReader = JournalReader & AsyncDisposable
+export type PostgresqlReader = JournalReader & WebhookJournal & DatabaseJournal & AsyncDisposable
 
 /**
  * Reads the journal in PostgreSQL. It connects at the first call, so it may be created before the journal. Followers receive the
@@ -37,6 +43,13 @@ export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): Po
   const pool = createJournalPool(login)
   const following = createFollowing({ ask: pool.ask, login, log })
   const search = createRequestReader(pool.ask)
+  const work = createWorkListeners()
+  const listener = createListener({
+    ...{ login, channel: WEBHOOK_CHANNEL, onPayload: work.notify },
+    onListening: async () => work.notify(),
+    // Work is also polled for.
+    onFailure: () => undefined,
+  })
 
   return {
     ...createEventReader(pool.ask),
@@ -48,7 +61,16 @@ export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): Po
       return found
     },
     follow: following.follow,
+    databases: createDatabaseRecords(pool.ask),
+    webhooks: {
+      ...createDeliveries(pool.ask),
+      onWork(added) {
+        listener.start()
+        return work.listen(added)
+      },
+    },
     async [Symbol.asyncDispose]() {
+      await listener[Symbol.asyncDispose]()
       await following[Symbol.asyncDispose]()
       await pool[Symbol.asyncDispose]()
     },

@@ -1,4 +1,4 @@
-import type { AuditRecord, ConnectionRecord, RequestFilter, RequestRecord } from './port.ts'
+import type { AuditFilter, AuditRecord, ConnectionFilter, ConnectionRecord, RequestFilter, RequestRecord } from './port.ts'
 
 // Searches and rows, the same for the journals in SQLite and in PostgreSQL.
 
@@ -51,6 +51,36 @@ export function minuteConditions<V>(
     .and(`s${statusDigit ?? ''} > $`, isClass ? 0 : undefined)
     .and('edge > $', origin === 'edge' ? 0 : undefined)
     .and('requests - edge > $', origin === 'backend' ? 0 : undefined)
+}
+
+/** Adds the conditions on connections of one tunnel, all but that on the tunnel. */
+export function connectionConditions<V>(
+  conditions: Conditions<V | string | number>,
+  { from, to, type, clientIp, refused }: ConnectionFilter,
+): Conditions<V | string | number> {
+  return conditions
+    .and('at >= $', from)
+    .and('at < $', to)
+    .and('type = $', type)
+    .and('ip = $', clientIp)
+    .and('type <> $', refused ? undefined : 'refused')
+}
+
+/** Adds the conditions on audit entries. `table` is the name of their table. */
+export function auditConditions<V>(
+  conditions: Conditions<V | string | number>,
+  { namespace, kind, id, hostname, actor, action, from, to }: AuditFilter,
+  table: string,
+): Conditions<V | string | number> {
+  return conditions
+    .and('namespace = $', namespace)
+    .and('at >= $', from)
+    .and('at < $', to)
+    .and('kind = $', kind)
+    .and('resource = $', id)
+    .and(`resource IN (SELECT resource FROM ${table} WHERE hostname = $)`, hostname)
+    .and('actor_name = $', actor)
+    .and('action = $', action)
 }
 
 /** Part of a tunnel's log in one day's table: half-open, by the times of ids in milliseconds since the epoch. */

@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises'
 import type { Registry } from 'prom-client'
 import { MooringError } from '../shared/errors.ts'
 import { every } from '../shared/timers.ts'
+import type { DatabaseJournal } from './databases.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createFollowers } from './followers.ts'
 import { createJournalMetrics, type DropReason } from './metrics.ts'
@@ -9,7 +10,11 @@ import { createOutbox, type Outbox, type Shipment } from './outbox.ts'
 import type { Journal, JournalReader } from './port.ts'
 import type { ReaderReply, ReaderRequest, WriterReply, WriterRequest } from './sqlite/messages.ts'
 import { bytesOfId } from './sqlite/ids.ts'
+import { createDatabaseRecords } from './sqlite/databases.ts'
+import { createOutboxReader, createOutboxWriter, type Read } from './sqlite/outbox.ts'
+import { createWorkListeners } from './work-listeners.ts'
 import { type SupervisedThread, superviseThread } from './supervised-thread.ts'
+import type { WebhookJournal } from './webhooks.ts'
 
 const WAITING_BYTES = 64 * 1024 * 1024
 const CHECKPOINT_MS = 2_000
@@ -33,7 +38,7 @@ export interface SqliteJournalOptions {
   readonly waitingBytes?: number
 }
 
-export interface SqliteJournal extends Journal {
+export interface SqliteJournal extends Journal, WebhookJournal, DatabaseJournal {
   /** Removes all records past their retention, as happens by itself each minute. @throws MooringError `unavailable` */
   sweep(): Promise<void>
   /** Number of request records that were dropped so far. */
@@ -72,6 +77,8 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
   const failures = createFailureLog(log, path)
   const followers = createFollowers((error) => log.warn({ err: error }, 'request log listener failed'))
   const metrics = createJournalMetrics(() => outbox.backlog(), registry)
+  const work = createWorkListeners()
+  const read = createRead((question) => reader.ask(question))
   let dropped = 0
   let written = false
 
@@ -79,7 +86,14 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
     const reply = await writer.ask({ type: 'keep', now: now(), ...shipment })
     written = true
     failures.succeeded()
+    if (shipment.connections.length > 0) work.notify()
     return { refused: reply.type === 'kept' ? reply.refused : 0 }
+  }
+
+  async function write(request: WriterRequest): Promise<WriterReply> {
+    const reply = await writer.ask(request)
+    written = true
+    return reply
   }
 
   async function checkpoint(): Promise<void> {
@@ -95,8 +109,9 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
     }
   }
 
+  const { sync } = createLogSync(path)
   const outbox: Outbox = createOutbox({
-    ...{ keep, followers, waitingBytes, sync: createLogSync(path).sync, onKept: metrics.kept },
+    ...{ keep, followers, waitingBytes, sync, onKept: metrics.kept },
     onDrop(reason: DropReason, records: number) {
       dropped += records
       metrics.dropped(reason, records)
@@ -112,11 +127,17 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
   parts.use(every(SWEEP_MS, () => sweep().catch(failures.failed)))
 
   return {
-    ...createSqliteReader((question) => reader.ask(question)),
+    ...createSqliteReader(read),
     request: (record) => outbox.request(record),
     connection: async (record) => outbox.connection(withId(record)),
     audit: async (record) => outbox.audit(withId(record)),
     follow: (tunnel, listener) => followers.follow(tunnel, listener),
+    webhooks: {
+      ...createOutboxReader(read),
+      ...createOutboxWriter({ ask: write, onWork: work.notify }),
+      onWork: work.listen,
+    },
+    databases: createDatabaseRecords({ ask: write, read, sync }),
     sweep,
     dropped: () => dropped,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
@@ -131,17 +152,17 @@ function withId<R extends { readonly id: string }>(record: R): R {
 
 type Ask = (question: ReaderRequest) => Promise<ReaderReply>
 
-/** Creates the reading side of a journal, which asks the reading thread. */
-function createSqliteReader(ask: Ask): Omit<JournalReader, 'follow'> {
-  async function read<T extends ReaderReply['type']>(
-    type: T,
-    question: ReaderRequest,
-  ): Promise<Extract<ReaderReply, { type: T }>> {
+/** Creates the function that asks the reading thread for a reply of one type. */
+function createRead(ask: Ask): Read {
+  return async function read(type, question) {
     const reply = await ask(question)
     if (isOf(type, reply)) return reply
     throw new MooringError('internal', `the journal answered ${question.type} with ${reply.type}`)
   }
+}
 
+/** Creates the reading side of a journal, which asks the reading thread. */
+function createSqliteReader(read: Read): Omit<JournalReader, 'follow'> {
   return {
     requests: async (filter, page) => (await read('requests', { type: 'requests', filter, page })).records,
     connections: async (filter, page) => (await read('connections', { type: 'connections', filter, page })).records,

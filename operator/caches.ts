@@ -1,6 +1,8 @@
 import { ApiToken } from '../crds/api-token.ts'
 import { Namespace, RoleBinding } from '../crds/core.ts'
+import { DatabaseArchive } from '../crds/database-archive.ts'
 import { DatabaseServer } from '../crds/database-server.ts'
+import { DedicatedDatabase } from '../crds/dedicated-database.ts'
 import { Organization } from '../crds/organization.ts'
 import { Plan } from '../crds/plan.ts'
 import { Region } from '../crds/region.ts'
@@ -9,9 +11,12 @@ import { TenantNamespace } from '../crds/tenant-namespace.ts'
 import { Tunnel } from '../crds/tunnel.ts'
 import { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../crds/tunnel-password.ts'
+import { TunnelWebhook } from '../crds/tunnel-webhook.ts'
 import type { Cache, CacheSet } from '../store/cache.ts'
+import { databaseIndexes } from './dedicated-database/indexes.ts'
 import { instanceIndexes } from './shared-instance/indexes.ts'
 import { passwordIndexes, tunnelIndexes } from './tunnel/indexes.ts'
+import { webhookIndexes } from './webhooks/indexes.ts'
 
 /** Caches that the operator reads. The caller that makes them may share them with other components. */
 export interface OperatorCaches {
@@ -25,6 +30,9 @@ export interface OperatorCaches {
   readonly servers: Cache<typeof DatabaseServer>
   /** Shared instances, with the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
+  /** Dedicated databases, with the indexes of dedicated-database/indexes.ts. */
+  readonly databases: Cache<typeof DedicatedDatabase>
+  readonly archives: Cache<typeof DatabaseArchive>
 }
 
 /** Creates the caches of an operator. */
@@ -39,6 +47,8 @@ export function createOperatorCaches({ cached }: CacheSet): OperatorCaches {
     apiTokens: cached(ApiToken),
     servers: cached(DatabaseServer),
     instances: cached(SharedInstance, instanceIndexes),
+    databases: cached(DedicatedDatabase, databaseIndexes),
+    archives: cached(DatabaseArchive),
   }
 }
 
@@ -48,5 +58,6 @@ export function createTunnelCaches({ cached }: CacheSet) {
     endpoints: cached(TunnelEndpoint),
     tunnels: cached(Tunnel, tunnelIndexes),
     tunnelPasswords: cached(TunnelPassword, passwordIndexes),
+    tunnelWebhooks: cached(TunnelWebhook, webhookIndexes),
   }
 }

@@ -1,4 +1,7 @@
 import { Gauge, Histogram, type Registry } from 'prom-client'
+import type { DatabaseServer } from '../crds/database-server.ts'
+import type { DedicatedDatabase } from '../crds/dedicated-database.ts'
+import { SHARED_NAMESPACE } from '../crds/names.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { Cache } from '../store/cache.ts'
@@ -8,15 +11,17 @@ import type { Admins } from './server/admins.ts'
 export interface OperatorMetricsDeps {
   readonly registry: Registry
   readonly instances: Cache<typeof SharedInstance>
+  readonly databases: Cache<typeof DedicatedDatabase>
+  readonly servers: Cache<typeof DatabaseServer>
   /** Tunnels; absent in deployments without tunnels. */
   readonly tunnels: Cache<typeof Tunnel> | undefined
   readonly admins: Admins
 }
 
-/** Registers the metrics of instances, pools and certificates. */
-export function createOperatorMetrics({ registry, instances, tunnels, admins }: OperatorMetricsDeps): {
-  readonly claimed: (seconds: number) => void
-} {
+/** Registers the metrics of instances, databases, pools and certificates. */
+export function createOperatorMetrics(deps: OperatorMetricsDeps): { readonly claimed: (seconds: number) => void } {
+  const { registry, instances, databases, servers, tunnels, admins } = deps
+  const hasPool = (name: string): boolean => servers.get({ namespace: SHARED_NAMESPACE, name })?.spec.tenancy === 'shared'
   const claims = new Histogram({
     name: 'mooring_instance_claim_duration_seconds',
     help: 'Time that the claim of a shared instance took, from its first reconcile to its status.',
@@ -34,11 +39,22 @@ export function createOperatorMetrics({ registry, instances, tunnels, admins }: 
     },
   })
   new Gauge({
+    name: 'mooring_databases',
+    help: 'Dedicated databases by their status.',
+    labelNames: ['status'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const { status } of databases.list()) this.inc({ status: status?.phase ?? 'provisioning' })
+    },
+  })
+  new Gauge({
     name: 'mooring_pool_databases',
     help: 'Spare databases in the warm pools of all servers.',
     registers: [registry],
     async collect() {
-      const catalogs = await Promise.allSettled(admins.names().map(async (name) => admins.get(name)?.admin.catalog()))
+      const names = admins.names().filter(hasPool)
+      const catalogs = await Promise.allSettled(names.map(async (name) => admins.get(name)?.admin.catalog()))
       this.set(catalogs.reduce((sum, result) => sum + (result.status === 'fulfilled' ? (result.value?.spare ?? 0) : 0), 0))
     },
   })

@@ -2,25 +2,33 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { SHARED_NAMESPACE } from '../crds/names.ts'
 import type { Kind } from '../crds/kind.ts'
-import { isClaimed } from '../crds/shared-instance.ts'
+import { isClaimed, SharedInstance } from '../crds/shared-instance.ts'
+import type { DatabaseJournal } from '../journal/databases.ts'
+import type { WebhookJournal } from '../journal/webhooks.ts'
+import type { AddressGuard } from '../shared/outside-addresses.ts'
+import type { WebhookSecrets } from '../shared/webhook-secrets.ts'
 import type { Cache } from '../store/cache.ts'
 import { keyOf, keyToString, type Key, type Store } from '../store/port.ts'
 import type { OperatorCaches } from './caches.ts'
 import { createUnseenChanges, type UnseenChangesDeps } from './audit/unseen-changes.ts'
 import { createCatalogControllers } from './catalog/controllers.ts'
 import type { SessionBounds } from './engines/engine.ts'
+import { hasServer } from './dedicated-database/indexes.ts'
+import { type BackupsDeps, createArchiveControllers } from './database-archive/controller.ts'
+import { createDatabaseControllers } from './dedicated-database/controllers.ts'
 import { reportFailuresOnceSynced, reporterOf } from './events/failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
 import { createFleetReconciler } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
+import { createMetering } from './metering/metering.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
 import { namespaceWatches } from './namespace/watches.ts'
 import { admissibleIn, createQuota } from './quota/quota.ts'
 import { createReporter } from './reporter.ts'
 import { createController, type ControllerDeps, createControllerMetrics } from './runtime/controller.ts'
-import { changesOf, eventsOf, laterThan, objectsOf } from './runtime/source.ts'
+import { changesOf, eventsOf, objectsOf } from './runtime/source.ts'
 import { createAdmins } from './server/admins.ts'
-import { createPoolReconciler, createServerReconciler } from './server/reconciler.ts'
+import { createServerControllers } from './server/controllers.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createSlots, createSuspicions } from './shared-instance/slots.ts'
@@ -30,11 +38,11 @@ import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/co
 import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
 import { createTransactionIdAlarm } from './watchdog/server-checks.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
+import { createWebhookController } from './webhooks/controllers.ts'
+import { createDeliverer, type DelivererDeps } from './webhooks/deliverer.ts'
 
 /** Connections that one tenant may hold; the servers' settings reserve this many for each. */
 const CONNECTIONS_PER_TENANT = 12
-/** Delay between a claim and the replacement of its spare: copying a database loads engine and disk while the claim still needs them. */
-const REFILL_AFTER_MS = 100
 
 export interface OperatorDeps {
   readonly store: Store
@@ -53,12 +61,19 @@ export interface OperatorDeps {
   readonly events?: Events | undefined
   /** Dependencies of tunnels; absent in deployments without edges. */
   readonly tunnels?: TunnelsDeps | undefined
+  /** Repository of backups, and grants of restores; absent in installations without one. */
+  readonly backups?: BackupsDeps | undefined
   /** Whether this process is leader now; called before each step in an engine. Default: always. */
   readonly isLeader?: (() => boolean) | undefined
 }
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
-  readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal']
+  readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal'] & WebhookJournal & DatabaseJournal
+  /** Webhooks, with the indexes of webhooks/indexes.ts. */
+  readonly tunnelWebhooks: DelivererDeps['webhooks']
+  readonly webhookSecrets: WebhookSecrets
+  /** Decides which addresses the receivers of webhooks may have. */
+  readonly addressGuard: AddressGuard
   /** Digest for the audit log. */
   readonly digest: UnseenChangesDeps['digest']
 }
@@ -69,7 +84,7 @@ export interface OperatorSettings {
   /** Shared instances per server. */
   readonly capacity: number
   /** Maximum number of objects in a namespace, by kind. */
-  readonly quotas: { readonly instances: number; readonly tunnels: number }
+  readonly quotas: { readonly instances: number; readonly databases: number; readonly tunnels: number }
   /** Limits of tenants' sessions and databases. */
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
@@ -85,7 +100,7 @@ export interface Operator {
 /** Creates the operator's controllers and their sources. */
 export function createOperator(deps: OperatorDeps): Operator {
   const { store, caches, runtime, log, settings } = deps
-  const { instances, servers, regions } = caches
+  const { instances, databases, servers, regions } = caches
   const now = () => new Date()
   const events = deps.events ?? createLogEvents(log)
   const report = createReporter({ store, now })
@@ -94,9 +109,13 @@ export function createOperator(deps: OperatorDeps): Operator {
   const suspicions = createSuspicions()
   const slots = createSlots({ servers, instances })
   const quota = createQuota({ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed })
-  const { claimed } = createOperatorMetrics({ registry: deps.registry, instances, tunnels: deps.tunnels?.tunnels, admins })
+  const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
+  const { claimed } = createOperatorMetrics({
+    ...{ registry: deps.registry, instances, databases, servers, admins },
+    tunnels: deps.tunnels?.tunnels,
+  })
   const watchdog = createWatchdog({
-    ...{ store, instances, admins, suspicions, log, ca: deps.ca },
+    ...{ store, instances, databases, admins, suspicions, log, events, ca: deps.ca },
     limits: settings.limits,
     every: settings.every,
     onTransactionIds: createTransactionIdAlarm({ store, servers, registry: deps.registry, now }),
@@ -118,13 +137,6 @@ export function createOperator(deps: OperatorDeps): Operator {
     return [...onServer(key.name), ...waiting.map(keyOf)]
   }
 
-  /** Servers that are deleted when their last instance is. */
-  const goingServers = () =>
-    servers
-      .list()
-      .filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
-      .map(keyOf)
-
   function isUnsettled(key: Key): boolean {
     const instance = instances.get(key)
     return instance !== undefined && !isSettled(instance)
@@ -137,13 +149,27 @@ export function createOperator(deps: OperatorDeps): Operator {
     )
   }
 
+  const sharedServers = () =>
+    servers
+      .list()
+      .filter(({ spec }) => spec.tenancy === 'shared')
+      .map(keyOf)
+
   function poolOf(key: Key): readonly Key[] {
     const instance = instances.get(key)
     // The server of a deleted instance is unknown.
-    if (!instance) return servers.list().map(keyOf)
+    if (!instance) return sharedServers()
     const server = instance.status?.serverRef?.name
     // It takes a spare soon; reconciling the pools before that would only delay its claim.
     return server === undefined ? [] : [serverKey(server)]
+  }
+
+  const metering = createMetering({ ...deps, databases, archives: caches.archives, admins, now })
+
+  const webhooks = deps.tunnels && {
+    ...{ store, registry: deps.registry, log, now, mayAct: deps.isLeader, outbox: deps.tunnels.journal.webhooks },
+    ...{ tunnels: deps.tunnels.tunnels, webhooks: deps.tunnels.tunnelWebhooks },
+    ...{ secrets: deps.tunnels.webhookSecrets, guard: deps.tunnels.addressGuard },
   }
 
   const controllers = [
@@ -152,13 +178,12 @@ export function createOperator(deps: OperatorDeps): Operator {
       ? createTunnelControllers({
           ...deps.tunnels,
           max: settings.quotas.tunnels,
-          store,
-          regions,
-          report,
-          now,
-          controller,
-          failureReporter,
+          isShared: () => caches.organizations.count() > 1,
+          ...{ store, regions, databases, report, now, controller, failureReporter },
         })
+      : []),
+    ...(webhooks
+      ? [createWebhookController({ ...webhooks, report, controller, onFailure: failureReporter(webhooks.webhooks) })]
       : []),
     controller({
       name: 'namespace',
@@ -172,22 +197,19 @@ export function createOperator(deps: OperatorDeps): Operator {
       reconcile: createFleetReconciler({ store, regions, servers, instances, slots, quota, now, capacity: settings.capacity }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
-    controller({
-      name: 'server',
-      concurrency: 4,
-      onFailure: failureReporter(servers),
-      reconcile: createServerReconciler({ store, servers, instances, runtime, admins, ownAdmins, now }),
-      sources: [
-        objectsOf(servers),
-        changesOf(instances, goingServers),
-        eventsOf((enqueue) => onRuntimeChange(runtime, (name) => enqueue(serverKey(name)))),
-      ],
+    ...createServerControllers({
+      ...{ store, servers, instances, databases, runtime, admins, ownAdmins, now, controller },
+      ...{ warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
     }),
-    controller({
-      name: 'pool',
-      concurrency: 2,
-      reconcile: createPoolReconciler({ servers, instances, admins, size: settings.warmPool }),
-      sources: [objectsOf(servers), laterThan(changesOf(instances, poolOf), REFILL_AFTER_MS)],
+    ...createDatabaseControllers({
+      ...{ ...caches, store, log, admins, suspicions, watchdog, report, controller, quota: databaseQuota },
+      ...{ ca: deps.ca, caFile: deps.caFile, mayAct: deps.isLeader, onFailure: failureReporter(databases) },
+      ...{ now, edges: deps.tunnels, finishUsage: metering.finishUsage, backups: deps.backups },
+      usageRecordedUntil: metering.usageRecordedUntil,
+    }),
+    ...createArchiveControllers(deps.backups, {
+      ...{ store, archives: caches.archives, databases, report, now, log, controller },
+      onFailure: failureReporter(caches.archives),
     }),
     controller({
       name: 'admission',
@@ -219,7 +241,7 @@ export function createOperator(deps: OperatorDeps): Operator {
         changesOf(regions, waitingIn),
         // A deleted instance has freed a slot.
         changesOf(instances, (key) => (instances.get(key) ? [] : allRegions().flatMap(waitingIn))),
-        eventsOf((enqueue) => watchdog.onSuspicion(enqueue)),
+        eventsOf((enqueue) => watchdog.onSuspicion(SharedInstance, enqueue)),
         // After a failover a server's status is ready before its admin connection is: instances that failed meanwhile are reconciled at
         // once.
         eventsOf((enqueue) => admins.onOpen((name) => concernedByServer(serverKey(name)).filter(isUnsettled).forEach(enqueue))),
@@ -232,12 +254,14 @@ export function createOperator(deps: OperatorDeps): Operator {
   const certificates =
     deps.tunnels && createCertificateSweep({ ...deps.tunnels, store, report, now, onError: unable('certificates of tunnels') })
 
+  const deliverer = webhooks && createDeliverer(webhooks)
   const unseen = deps.tunnels && auditFor({ ...deps, tunnels: deps.tunnels }, now)
 
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const reported = [instances, servers, caches.tenantNamespaces, deps.tunnels?.tunnels, deps.tunnels?.endpoints]
+      const ofTunnels = [deps.tunnels?.tunnels, deps.tunnels?.endpoints, deps.tunnels?.tunnelWebhooks]
+      const reported = [instances, databases, servers, caches.tenantNamespaces, ...ofTunnels]
       const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),
@@ -245,6 +269,8 @@ export function createOperator(deps: OperatorDeps): Operator {
         presence?.run(signal),
         certificates?.run(signal),
         unseen?.run(signal),
+        deliverer?.run(signal),
+        metering.run(signal),
       ])
       for (const stop of reporting) stop()
       await admins[Symbol.asyncDispose]()
@@ -255,18 +281,14 @@ export function createOperator(deps: OperatorDeps): Operator {
 
 /** Creates the audit of unseen changes. The audit log is part of the journal, which exists only with tunnels. */
 function auditFor({ caches, tunnels, log, registry }: OperatorDeps & { readonly tunnels: TunnelsDeps }, now: () => Date) {
-  const audited = [caches.instances, caches.apiTokens, tunnels.tunnels, tunnels.tunnelPasswords]
+  const audited = [
+    caches.instances,
+    caches.databases,
+    caches.apiTokens,
+    tunnels.tunnels,
+    tunnels.tunnelPasswords,
+    tunnels.tunnelWebhooks,
+  ]
   const { journal, digest } = tunnels
   return createUnseenChanges({ caches: audited, namespaces: caches.namespaces, journal, digest, log, registry, now })
-}
-
-/** Subscribes to the runtime, which has no way to unsubscribe; after the stop the handler does nothing. */
-function onRuntimeChange(runtime: ServerRuntime, handler: (name: string) => void): () => void {
-  let active = true
-  runtime.onChange((name) => {
-    if (active) handler(name)
-  })
-  return () => {
-    active = false
-  }
 }

@@ -25,12 +25,14 @@ test('the defaults are as documented', () => {
     serverMemoryLimit: 2048,
     serverStorage: 10,
     serverUser: 999,
+    webhookPrivateAddresses: false,
     serverCapacity: 50,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
     idleTransactionLimitSeconds: 600,
     statementLimitSeconds: 300,
     quotaInstances: 50,
+    quotaDatabases: 5,
     quotaTunnels: 50,
     logLevel: 'info',
   })
@@ -66,7 +68,7 @@ test('limits and sizes are converted to the units of their users', () => {
   const given = ['--statement-limit-seconds', '2', '--instance-size-limit-mib', '16', '--quota-tunnels', '7']
   expect(operatorSettings(settingsOf(given))).toMatchObject({
     limits: { statementMs: 2_000, idleTransactionMs: 600_000, sizeBytes: 16_777_216 },
-    quotas: { instances: 50, tunnels: 7 },
+    quotas: { instances: 50, databases: 5, tunnels: 7 },
   })
   expect(podSettings(settingsOf(['--server-cpu', '250'])).sharedSize).toMatchObject({ cpu: 0.25, cpuLimit: 2, memoryMiB: 256 })
 })

@@ -10,6 +10,7 @@ import {
   HttpsUrl,
   ListenPort,
   oneOf,
+  privateAddressesSetting,
   Ranges,
   Text,
   whole,
@@ -18,6 +19,8 @@ import { createSettingsParser, flagOf, setting, type SettingsOf, withDefault } f
 import { AUDIT_SERVICE } from './installation/audit-webhook.ts'
 import type { OperatorSettings } from './operator.ts'
 import { EdgePods } from './endpoint/kubernetes/settings.ts'
+import { ExporterPods } from './server/kubernetes/exporter/settings.ts'
+import { BackupPods } from './server/kubernetes/backup/settings.ts'
 import { POD_SETTINGS, type PodSettings } from './server/kubernetes/desired-server.ts'
 
 const MIB = 1_048_576
@@ -43,7 +46,7 @@ export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & 
   return {
     warmPool: settings.warmPool,
     capacity: settings.serverCapacity,
-    quotas: { instances: settings.quotaInstances, tunnels: settings.quotaTunnels },
+    quotas: { instances: settings.quotaInstances, databases: settings.quotaDatabases, tunnels: settings.quotaTunnels },
     limits: {
       statementMs: settings.statementLimitSeconds * 1_000,
       idleTransactionMs: settings.idleTransactionLimitSeconds * 1_000,
@@ -74,11 +77,18 @@ const SETTINGS = {
   serverStorage: count([1, 65_536], '10', 'GiB of its volume'),
   serverUser: count([1, 2_147_483_647], '999', 'uid and gid of the engine’s user in the images of database servers'),
   edges: setting(EdgePods, '<json>', 'settings of edges as the chart makes them; without it there are no tunnels'),
+  backups: setting(
+    BackupPods,
+    '<json>',
+    'repository of backups as the chart makes it; without it there is no point-in-time recovery',
+  ),
+  monitoring: setting(ExporterPods, '<json>', 'exporters of metrics as the chart makes them; without it there are none'),
   journalSecret: setting(
     Text,
     '<name>',
     'Secret in mooring-system with the login to an outside journal; default: a server of Mooring’s own',
   ),
+  webhookPrivateAddresses: privateAddressesSetting('off'),
   ...SERVER_SETTINGS,
   ...QUOTA_SETTINGS,
   ...LOG_SETTINGS,
@@ -108,6 +118,8 @@ export function podSettings(settings: ClusterOperatorSettings): PodSettings {
     ...POD_SETTINGS,
     pullSecrets: settings.pullSecrets,
     storageClass: settings.storageClass,
+    backups: settings.backups,
+    exporters: settings.monitoring,
     podNetworks: settings.podNetworks,
     clusterDomain: settings.clusterDomain,
     dial: settings.dial,

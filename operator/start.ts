@@ -1,7 +1,10 @@
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
+import { openRepository } from '../backup/repository/open.ts'
 import type { ValueDigest } from '../journal/audit-entry.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
+import { createAddressGuard } from '../shared/outside-addresses.ts'
+import type { WebhookSecrets } from '../shared/webhook-secrets.ts'
 import { watchEventLoop, startStatus } from '../process/status-listener.ts'
 import type { Running } from '../process/run.ts'
 import { startWithCleanup } from '../process/process-lifetime.ts'
@@ -9,6 +12,7 @@ import { type CacheSet, createCacheSet } from '../store/cache.ts'
 import { createKubernetesStore, type KubernetesStore } from '../store/kubernetes.ts'
 import { loadClusterConfig } from '../store/kubernetes/credentials.ts'
 import { createOperatorCaches, createTunnelCaches, type OperatorCaches } from './caches.ts'
+import { createAcme } from './acme/acme.ts'
 import { createAdminCertificate } from './certificates/renewing-certificate.ts'
 import type { KeyPair } from './certificates/local-ca.ts'
 import { applyCrds } from './crd-apply.ts'
@@ -18,10 +22,12 @@ import { createKubernetesEvents } from './events/events.ts'
 import { keepApiSecret } from './installation/api-secret.ts'
 import { keepAuditWebhook } from './installation/audit-webhook.ts'
 import { keepCa } from './installation/ca.ts'
+import { keepPodMonitor } from './installation/pod-monitor.ts'
 import { createClusterJournal } from './journal/cluster-journal.ts'
 import { createOperator } from './operator.ts'
 import { createFencedStore, createLeaderElection } from './runtime/leader.ts'
 import { ADMIN_USER } from './server/credentials.ts'
+import { repositoryUrl } from './server/kubernetes/backup/settings.ts'
 import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.ts'
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
 import { localIssuer } from './tunnel/certificate-issuer.ts'
@@ -92,10 +98,12 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
   await applyCrds({ client: store.client, log }, signal)
   await restrictSystemNamespace(store)
   const { current: ca } = cleanup.use(await keepCa({ store, log }))
-  const { auditPath, digest } = cleanup.use(
+  const { auditPath, digest, webhookSecrets, restoreGrants } = cleanup.use(
     await keepApiSecret({ store, ca, names: apiNames(settings), issuerUrl: settings.issuerUrl, log }),
   )
   cleanup.use(await keepAuditWebhook({ client: store.client, ca: ca.certificate, path: auditPath, log }))
+  if (settings.monitoring)
+    cleanup.use(await keepPodMonitor({ client: store.client, settings: settings.monitoring.podMonitor, log }))
   const following = createCacheSet({ store, onError: (error) => log.warn({ err: error }, 'a watch was restarted') })
   const caches = createOperatorCaches(following)
   const adminCertificate = createAdminCertificate({ ca: () => ca, user: ADMIN_USER, now: () => new Date() })
@@ -111,10 +119,15 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
   })
   cleanup.defer(() => runtime.close())
   const { edges } = settings
-  const tunnels = edges && openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches })
+  const tunnels =
+    edges &&
+    openTunnels({
+      ...{ settings, store, log, registry, edges, ca, adminCertificate, digest, webhookSecrets, following, caches },
+    })
   if (tunnels) {
     cleanup.defer(() => tunnels.runtime.close())
     cleanup.use(tunnels.journal)
+    cleanup.use(tunnels.issuers.acme)
   }
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry, isLeader, tunnels },
@@ -122,6 +135,7 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
     // Name of the entry in the credential Secret, and of the file to which API callers are asked to save `tls.ca`.
     caFile: 'ca.crt',
     settings: operatorSettings(settings),
+    backups: settings.backups && { repository: openRepository(repositoryUrl(settings.backups)), grants: restoreGrants },
     serviceAccounts: true,
     events: createKubernetesEvents({ client: store.client, instance: settings.identity, registry, log }),
   })
@@ -138,12 +152,14 @@ interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'reg
   readonly ca: KeyPair
   readonly adminCertificate: () => Promise<KeyPair>
   readonly digest: ValueDigest
+  readonly webhookSecrets: WebhookSecrets
   readonly following: CacheSet
   readonly caches: OperatorCaches
 }
 
 /** Creates what tunnels need: the edges of all endpoints, and the journal. The caller closes both. */
-function openTunnels({ settings, store, log, registry, edges, ca, adminCertificate, digest, following, caches }: TunnelParts) {
+function openTunnels(parts: TunnelParts) {
+  const { settings, store, log, registry, edges, ca, adminCertificate, digest, webhookSecrets, following, caches } = parts
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels
   const runtime = createKubernetesEdges({
@@ -158,7 +174,10 @@ function openTunnels({ settings, store, log, registry, edges, ca, adminCertifica
     ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
-  return { ...ofTunnels, runtime, journal, digest, issuers: { local: localIssuer(() => ca), acme: undefined } }
+  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
+  const acme = createAcme({ store, endpoints, registry, now: () => new Date() })
+  const issuers = { local: localIssuer(() => ca), acme }
+  return { ...ofTunnels, runtime, journal, digest, webhookSecrets, addressGuard, issuers }
 }
 
 const POD_SECURITY = 'pod-security.kubernetes.io'

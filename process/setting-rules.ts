@@ -1,5 +1,7 @@
 import { isIP } from 'node:net'
+import { resolve } from 'node:path'
 import { z } from 'zod'
+import { MOTORS } from '../crds/motor.ts'
 import { ISSUER_NAME, OWN_ISSUER, RESERVED_NAMES } from '../crds/names.ts'
 import { type SettingsOf, withDefault } from './settings.ts'
 
@@ -99,6 +101,43 @@ export const Switch = z
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   z.enum(values, { error: `one of ${values.join(', ')}` })
 
+const MOTOR_RULE = `one of the motors ${MOTORS.join(', ')}`
+/** List of different motors. */
+export const Motors = z
+  .string()
+  .transform(items)
+  .pipe(z.array(z.enum(MOTORS, { error: MOTOR_RULE })))
+  .transform((motors) => [...new Set(motors)])
+
+const OWN_ENGINE_RULE = `motor=program with the path of a server program, such as mysql-8.0.29=/usr/sbin/mysqld, or motor=docker[:image], each motor once; the motors are ${MOTORS.join(', ')}`
+
+/** Server of a motor: a program of the machine, or an image of its Docker (without a name: the official image of the motor's version). */
+export type EngineSource = { readonly program: string } | { readonly image: string | undefined }
+
+const DOCKER = /^docker(?::(?<image>[\w.:/@-]+))?$/
+
+/** Reads what is behind `=`. A path has a slash, and becomes absolute. */
+function engineSource(text: string, ctx: z.RefinementCtx): EngineSource {
+  const docker = DOCKER.exec(text)
+  if (docker) return { image: docker.groups?.image }
+  if (text.includes('/') && !text.includes('=')) return { program: resolve(text) }
+  ctx.addIssue({ code: 'custom', message: OWN_ENGINE_RULE })
+  return z.NEVER
+}
+
+const OwnEngine = z
+  .string()
+  .regex(/^[^=]+=/, OWN_ENGINE_RULE)
+  .transform((item) => ({ motor: item.slice(0, item.indexOf('=')), source: item.slice(item.indexOf('=') + 1) }))
+  .pipe(z.object({ motor: z.enum(MOTORS, { error: OWN_ENGINE_RULE }), source: z.string().transform(engineSource) }))
+
+/** List of `motor=program` and `motor=docker[:image]` items. */
+export const OwnEngines = z
+  .string()
+  .transform(items)
+  .pipe(z.array(OwnEngine))
+  .refine((engines) => new Set(engines.map(({ motor }) => motor)).size === engines.length, OWN_ENGINE_RULE)
+
 const ISSUER_RULE = `name=https://issuer (http only on loopback), where name has only a-z, 0-9 and -, and is not one of ${TAKEN_ISSUERS.join(', ')}`
 
 function isIssuerUrl(text: string): boolean {
@@ -123,7 +162,7 @@ export const Issuers = z
   .refine((issuers) => new Set(issuers.map(({ name }) => name)).size === issuers.length, 'a list with unique names')
 
 /** Default quotas of a namespace (docs/api.md, "Rate limits and quotas"), the same as in the chart's values. */
-export const DEFAULT_QUOTAS = { quotaInstances: 50, quotaTunnels: 50 } as const
+export const DEFAULT_QUOTAS = { quotaInstances: 50, quotaDatabases: 5, quotaTunnels: 50 } as const
 
 const quota = (name: keyof typeof DEFAULT_QUOTAS, about: string) =>
   withDefault(whole(0, 1_000_000), '<n>', [String(DEFAULT_QUOTAS[name]), about])
@@ -131,7 +170,12 @@ const quota = (name: keyof typeof DEFAULT_QUOTAS, about: string) =>
 /** Quota settings. The API rejects a POST beyond a quota; the operator does not serve objects beyond it, also when kubectl created them. */
 export const QUOTA_SETTINGS = {
   quotaInstances: quota('quotaInstances', 'shared instances in one namespace'),
+  quotaDatabases: quota('quotaDatabases', 'dedicated databases in one namespace'),
   quotaTunnels: quota('quotaTunnels', 'tunnels in one namespace'),
 } as const
 
 export type Quotas = SettingsOf<typeof QUOTA_SETTINGS>
+
+/** Setting of the addresses that receivers of webhooks may have (docs/webhooks.md, "Addresses"). */
+export const privateAddressesSetting = (initial: 'on' | 'off') =>
+  withDefault(Switch, '[on|off]', [initial, 'whether webhooks may have private and loopback addresses'])

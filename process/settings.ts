@@ -77,8 +77,11 @@ export function createSettingsParser<T extends SettingsTable>(
 
 function sentence(name: string, error: z.ZodError, given: { text: string; flag: boolean }): string {
   const what = given.flag ? flagOf(name) : `${flagOf(name)} (${variableOf(name)} in the environment)`
-  return `mooring: ${what} must be ${error.issues[0]?.message ?? 'valid'}, not ${JSON.stringify(given.text)}.`
+  return `mooring: ${what} must be ${error.issues[0]?.message ?? 'valid'}, not ${JSON.stringify(withoutLogin(given.text))}.`
 }
+
+/** Returns the text without the user and password of a URL in it, which must not get into a log. A key of AWS may have a slash. */
+const withoutLogin = (text: string): string => text.replace(/(?<=:\/\/)\S*@/g, '…@')
 
 /** Returns a sentence for each port that two settings share. Otherwise the start would fail halfway, with an error that names neither flag. */
 export function samePorts(settings: Readonly<Record<string, unknown>>): readonly string[] {

@@ -92,7 +92,7 @@ function messageOf(issue: z.core.$ZodRawIssue): string {
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
     case 'unrecognized_keys':
-      return 'is not a known field'
+      return unrecognized(issue)
     default:
       return 'does not have an allowed form'
   }
@@ -110,6 +110,16 @@ function bound(word: string, limit: number | bigint, issue: { origin: string; ex
         : 'more than'
       : `at ${word}`
   return `must be ${relation} ${String(limit)}${UNITS[issue.origin] ?? ''}`
+}
+
+/** Bounds of the list of known fields: beyond either of them an error would be longer than it helps. */
+const MAX_KNOWN = 12
+const MAX_UNKNOWN = 3
+
+function unrecognized({ keys, inst }: z.core.$ZodRawIssue<z.core.$ZodIssueUnrecognizedKeys>): string {
+  const known = inst instanceof z.core.$ZodObject ? Object.keys(inst._zod.def.shape) : []
+  const isShort = known.length > 0 && known.length <= MAX_KNOWN && keys.length <= MAX_UNKNOWN
+  return `is not a known field${isShort ? `; known here: ${known.join(', ')}` : ''}`
 }
 
 const mistyped = (issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidType>): string =>

@@ -96,7 +96,7 @@ describe('livePasswords', () => {
         const now = Date.parse(at(second))
         const isIn = new Set(live(all, at(second)))
         for (const password of passwordsOf(web, all).filter((one) => endOfPassword(one) > now)) {
-          const before = passwordsBefore(password, { tunnel: web, named: all, now })
+          const before = passwordsBefore(password, { owner: web, named: all, now })
           expect(before.length < LIVE_PASSWORDS_MAX).toBe(isIn.has(password.metadata.name))
         }
       }),

@@ -52,7 +52,21 @@ test.each([
     field: 'typo',
   },
 ])('an unknown field within $where is an error that names its path', ({ schema, value, field }) => {
-  expect(unknownFields(schema, value)).toEqual([`${field} is not a known field`])
+  expect(unknownFields(schema, value)).toEqual([
+    expect.stringMatching(`^${field.replace(/[[\]]/g, '\\$&')} is not a known field`),
+  ])
+})
+
+test.each([
+  { does: 'lists the known ones', known: ['a', 'b'], given: ['x'], list: '; known here: a, b' },
+  { does: 'beside two others lists the known ones', known: ['a', 'b'], given: ['x', 'y', 'z'], list: '; known here: a, b' },
+  { does: 'beside three others lists none', known: ['a', 'b'], given: ['w', 'x', 'y', 'z'], list: '' },
+  { does: 'of an object with 13 fields lists none', known: Array.from('abcdefghijklm'), given: ['x'], list: '' },
+  { does: 'of an object without fields lists none', known: [], given: ['x'], list: '' },
+])('the error of an unknown field $does', ({ known, given, list }) => {
+  const schema = z.object(Object.fromEntries(known.map((name) => [name, z.int().optional()])))
+  const value = Object.fromEntries(given.map((name) => [name, 1]))
+  expect(unknownFields(schema, value)).toEqual(given.map((name) => `${name} is not a known field${list}`))
 })
 
 describe('strictDeep', () => {

@@ -38,7 +38,6 @@ const ladder: readonly (readonly [string, Partial<ObservedRequest>, number])[] =
   ['https_only', { scheme: 'http', tunnel: tunnelWith({ allowCorsPreflight: true, httpsOnly: true }) }, 301],
   ['ip_denied', { tunnel: tunnelWith({ allowCorsPreflight: true, httpsOnly: true, ingressIPWhitelist: ['203.0.113.1'] }) }, 403],
   ['unknown_host', { tunnel: undefined }, 404],
-  ['unknown_challenge', { path: '/.well-known/acme-challenge/x' }, 404],
   ['acme_challenge', { challengeKnown: true }, 200],
   ['misdirected', { scheme: 'https', serverName: 'b.test' }, 421],
   ['bad_request', { malformed }, 400],

@@ -4,7 +4,7 @@ import type { TunnelConfig } from '../crds/tunnel-config.ts'
 /** Values of `Mooring-Error`, and of `reason` in the request log: why the edge itself answered a request, or why a request ended early. */
 export const REQUEST_REASONS = [
   ...(['bad_request', 'head_too_large', 'unknown_transfer_coding', 'bad_expectation', 'too_slow', 'misdirected'] as const),
-  ...(['acme_challenge', 'unknown_challenge', 'unknown_host', 'ip_denied', 'https_only', 'cors_preflight'] as const),
+  ...(['acme_challenge', 'unknown_host', 'ip_denied', 'https_only', 'cors_preflight'] as const),
   ...(['overloaded', 'edge_stopping', 'tunnel_offline'] as const),
   ...(['upstream_refused', 'upstream_reset', 'upstream_invalid', 'upstream_timeout', 'visitor_gone'] as const),
 ] as const
@@ -36,7 +36,7 @@ export interface ObservedRequest {
   /** Path of the request target, without the query. */
   readonly path: string
   readonly sourceIp: string
-  /** Whether the edge can answer the requested ACME challenge. */
+  /** Whether the request is for an ACME challenge of an order of this installation; others go to the backend. */
   readonly challengeKnown: boolean
   /** Tunnel that has the requested hostname. */
   readonly tunnel: { readonly config: TunnelConfig; readonly ingress: AddressList } | undefined
@@ -76,11 +76,6 @@ const MISDIRECTED: Rejection = {
   status: 421,
   reason: 'misdirected',
   detail: 'the TLS handshake named another host than the request',
-}
-const UNKNOWN_CHALLENGE: Rejection = {
-  status: 404,
-  reason: 'unknown_challenge',
-  detail: 'no certificate is being ordered with this challenge',
 }
 const CHALLENGE: Rejection = {
   status: 200,
@@ -125,9 +120,8 @@ export const REQUEST_CHECKS: readonly Check<ObservedRequest>[] = [
   },
   {
     name: 'acme_challenge',
-    reject: ({ path, challengeKnown }) =>
-      path.startsWith(CHALLENGE_PATH) ? (challengeKnown ? CHALLENGE : UNKNOWN_CHALLENGE) : undefined,
-    passed: () => 'the path is not an ACME challenge',
+    reject: ({ challengeKnown }) => (challengeKnown ? CHALLENGE : undefined),
+    passed: () => 'the path is not an ACME challenge for a certificate of this installation',
   },
   { name: 'known_host', reject: ({ tunnel }) => (tunnel ? undefined : UNKNOWN_HOST), passed: () => 'a tunnel has this hostname' },
   {

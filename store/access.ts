@@ -2,7 +2,7 @@ import { KINDS } from '../crds/index.ts'
 import { GROUP, type Role, clusterRoleOf, labels, PLATFORM_ADMIN_ROLE, ROLES } from '../crds/names.ts'
 import type { ClusterRoleBinding, Namespace, RoleBinding } from '../crds/core.ts'
 import type { Cache } from './cache.ts'
-import { CLUSTER_ROLES } from '../crds/roles.ts'
+import { CLUSTER_ROLES } from '../crds/schema/roles.ts'
 
 /** Authenticated caller. User and group names have the prefix of their issuer (`local:alice`), except Mooring's own groups (`mooring:…`). */
 export interface Caller {
@@ -40,7 +40,7 @@ const GROUPS: ReadonlyMap<string, string> = new Map(KINDS.map(({ plural, group }
 /** Returns the API group of a resource: `secrets`, `sharedinstances/status`. */
 export function groupOf(resource: string): string {
   const [plural = ''] = resource.split('/')
-  // An unknown resource is a planned kind of Mooring (crds/roles.ts).
+  // An unknown resource is a planned kind of Mooring (crds/schema/roles.ts).
   return GROUPS.get(plural) ?? GROUP
 }
 
@@ -68,7 +68,7 @@ export interface BindingCaches {
 }
 
 /**
- * Creates {@link Access} for embedded mode: the rules of crds/roles.ts with the semantics of Kubernetes RBAC. A RoleBinding grants rights
+ * Creates {@link Access} for embedded mode: the rules of crds/schema/roles.ts with the semantics of Kubernetes RBAC. A RoleBinding grants rights
  * in its namespace, a ClusterRoleBinding in all namespaces and at cluster scope. Subjects are users and groups, as callers are never service
  * accounts. Only references to Mooring's ClusterRoles grant rights. Answers wait until all three caches have synced.
  */

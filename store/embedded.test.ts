@@ -83,7 +83,7 @@ describe('durability', () => {
       async () => {
         expect(await second.get(Secret, { namespace, name: 'orphan' })).toBeUndefined()
       },
-      { timeout: 15_000 },
+      { timeout: 60_000 },
     )
   })
 
@@ -175,7 +175,7 @@ describe('watches', () => {
   test('a watch without events yields bookmarks at the newest revision', async () => {
     await using temporary = await openTemporaryStore({ bookmarkMs: 1 })
     const { store } = temporary
-    const signal = AbortSignal.timeout(10_000)
+    const signal = AbortSignal.timeout(60_000)
     const { resourceVersion } = await store.list(SharedInstance)
     await withNamespace(store)
     for await (const event of store.watch(SharedInstance, { resourceVersion, signal })) {

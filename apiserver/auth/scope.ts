@@ -14,7 +14,7 @@ import type { Cache } from '../../store/cache.ts'
 import { type Blocker, type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import { ApiError, wrongField } from '../http/errors.ts'
 import type { Principal, RouteRequest, Scope } from '../http/route.ts'
-import { CLUSTER_ROLES } from '../../crds/roles.ts'
+import { CLUSTER_ROLES } from '../../crds/schema/roles.ts'
 import { nounsOf } from '../resources/names-and-times.ts'
 
 export interface ScopeDeps {
@@ -136,6 +136,7 @@ const NAMED_ACTIONS: Readonly<Record<string, string>> = {
   'delete rolebindings': 'removing members',
   'create tunnelpasswords': 'issuing tunnel passwords',
   'delete tunnelpasswords': 'revoking tunnel passwords',
+  'patch tunnelwebhooks': 'changing and testing webhooks',
   'delete apitokens': 'revoking API tokens',
 }
 

@@ -40,7 +40,7 @@ export function tokenCommand(program: string, description: string): Command {
   return new Command(program)
     .usage('[settings]')
     .description(description)
-    .option('--namespace <organization/namespace>', 'home namespace of the token (required for every role but platform-admin)')
+    .option('--namespace <organization/namespace>', 'default namespace of the token (required for every role but platform-admin)')
     .option('--role <role>', `one of ${[...ROLES, PLATFORM_ADMIN].join(', ')}`, 'editor')
     .option('--ttl <time>', 'validity: 90s, 15m, 1h, 7d; at most 30d', '1h')
     .option('--subject <name>', 'subject of the token (default: role@organization/namespace)')
@@ -61,23 +61,34 @@ export function readClaims(flags: Readonly<Record<string, string>>): CommandLine
   return { ok: { subject: subject ?? who, namespace, role, ttlSeconds: ttl } }
 }
 
+/** Key and claims of a token, and the check of its namespace. */
+export interface TokenParts {
+  readonly issuer: IssuerKey
+  readonly claims: TokenClaims
+  /** Returns whether the namespace of the claims is known not to exist. Called after the token is printed. */
+  readonly isMissing: () => Promise<boolean>
+}
+
 /**
- * Signs and prints the requested token: the token alone on stdout, or an error on stderr and exit code 2.
- * @param find returns the issuer's key and the claims; throws MooringError, whose message is printed
+ * Signs and prints the requested token: the token alone on stdout, or an error on stderr and exit code 2. A namespace that does not exist
+ * causes only a warning on stderr: it may be created later.
+ * @param find returns the parts of the token; throws MooringError, whose message is printed
  */
-export async function printToken<R>(
-  request: CommandLine<R>,
-  find: (request: R) => Promise<{ readonly issuer: IssuerKey; readonly claims: TokenClaims }>,
-): Promise<void> {
+export async function printToken<R>(request: CommandLine<R>, find: (request: R) => Promise<TokenParts>): Promise<void> {
   if ('exit' in request) {
     ;(request.exit === 0 ? process.stdout : process.stderr).write(`${request.text}\n`)
     process.exitCode = request.exit
     return
   }
   try {
-    const { issuer, claims } = await find(request.ok)
+    const { issuer, claims, isMissing } = await find(request.ok)
     const token = await (await createIssuer(issuer)).sign(claims)
     process.stdout.write(`${token}\n`)
+    if (await isMissing()) {
+      process.stderr.write(
+        `mooring: warning: the namespace ${claims.namespace ?? ''} does not exist; the token has no effect until it is created.\n`,
+      )
+    }
   } catch (error) {
     if (!(error instanceof MooringError)) throw error
     process.stderr.write(`mooring: ${error.message}.\n`)

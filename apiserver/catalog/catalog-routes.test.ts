@@ -16,6 +16,7 @@ function plan(name: string, amount: string): Plan {
       memoryMiB: 512,
       storageGiB: 10,
       engines: ['postgresql-15.4.0'],
+      closedByDefault: false,
       price: price(amount),
       billableItems: [storage],
     },

@@ -4,8 +4,34 @@ import { createRegions, type Regions, type RegionsDeps, RegionView } from './reg
 import { type AnyRoute, route } from '../http/route.ts'
 import { listOf } from '../tenancy/tenancy-deps.ts'
 import { type Plan, BILLABLE_KINDS } from '../../crds/plan.ts'
+import type { RestoreGrants } from '../../shared/restore-grants.ts'
 import type { Cache } from '../../store/cache.ts'
+import { hasPointInTimeRecovery, type WithoutBackups } from '../databases/database-backups.ts'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
+
+/** Whether the installation has a repository of backups, and for which engines. */
+type Offer = Pick<CatalogWiring, 'restoreGrants' | 'withoutBackups'>
+
+/** Add-ons of a dedicated database that every engine has. */
+const COMMON = [
+  { id: 'firewall', name: 'Firewall' },
+  { id: 'private-network', name: 'Private networking' },
+  { id: 'ssh-tunnel', name: 'SSH tunnel' },
+  { id: 'monitoring', name: 'Monitoring' },
+] as const
+const RECOVERY = { id: 'point-in-time-recovery', name: 'Point-in-time recovery' }
+
+interface AddOn {
+  readonly id: string
+  readonly name: string
+  readonly isFor: (engine: Motor) => boolean
+}
+
+/** Add-ons of this installation, with the engines that have each. */
+const addOnsOf = ({ restoreGrants, withoutBackups }: Offer): readonly AddOn[] => [
+  ...COMMON.map((addOn) => ({ ...addOn, isFor: () => true })),
+  ...(restoreGrants ? [{ ...RECOVERY, isFor: (engine: Motor) => hasPointInTimeRecovery(engine, withoutBackups) }] : []),
+]
 
 const EngineView = z
   .object({
@@ -25,9 +51,14 @@ const engineKey = ({ id }: EngineView): PageKey => ({
 })
 
 /** Returns the engines that at least one region runs, in the order of MOTORS. */
-export function enginesOf(regions: readonly RegionView[]): EngineView[] {
+export function enginesOf(regions: readonly RegionView[], offer: Offer = {}): EngineView[] {
   const served = new Set(regions.flatMap(({ motors }) => motors.flatMap(({ id, supported }) => (supported ? [id] : []))))
-  return MOTORS.filter((id) => served.has(id)).map((id) => ({ id, ...partsOf(id), supported: true, addons: [] }))
+  return MOTORS.filter((id) => served.has(id)).map((id) => ({
+    id,
+    ...partsOf(id),
+    supported: true,
+    addons: addOnsOf(offer).flatMap((addOn) => (addOn.isFor(id) ? [addOn.id] : [])),
+  }))
 }
 
 /** `GET /v1/regions`: open to every caller. */
@@ -48,7 +79,7 @@ function listRegions({ regions }: { readonly regions: Regions }): AnyRoute {
 }
 
 /** `GET /v1/engines`: open to every caller. */
-function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
+function listEngines({ regions, ...offer }: { readonly regions: Regions } & Offer): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/engines',
@@ -58,7 +89,7 @@ function listEngines({ regions }: { readonly regions: Regions }): AnyRoute {
     query: z.object(PageQuery),
     replies: { 200: listOf('engines', EngineView) },
     async handle({ query }) {
-      const { items, nextCursor } = page(enginesOf(regions.all().map(regions.view)), query, engineKey)
+      const { items, nextCursor } = page(enginesOf(regions.all().map(regions.view), offer), query, engineKey)
       return { status: 200, data: { engines: items, nextCursor } }
     },
   })
@@ -113,14 +144,16 @@ const Metadata = z
     addons: z.array(z.object({ id: z.string(), name: z.string(), engines: z.array(z.string()) })),
   })
   .meta({ id: 'CreateMetadata' })
+/** What a dedicated database can be made of. */
+export type CreateMetadata = z.output<typeof Metadata>
 
-export interface CreateMetadataDeps {
+export interface CreateMetadataDeps extends Offer {
   readonly regions: Regions
   readonly plans: Cache<typeof Plan>
 }
 
 /** `GET /v1/databases/create/metadata`: engines, regions, plans and prices for a form that creates a dedicated database. Open to every caller. */
-function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
+function createMetadata({ regions, plans, ...offer }: CreateMetadataDeps): AnyRoute {
   return route({
     method: 'get',
     path: '/v1/databases/create/metadata',
@@ -131,18 +164,28 @@ function createMetadata({ regions, plans }: CreateMetadataDeps): AnyRoute {
     async handle() {
       const views = regions.all().map(regions.view)
       const all = plans.list()
-      const offers = { plans: all.map(planView), billableItems: billableItemsOf(all), addons: [] }
-      return { status: 200, data: { metadata: { engines: enginesOf(views), regions: views, ...offers } } }
+      const engines = enginesOf(views, offer)
+      const addons = addOnsOf(offer).map(({ isFor, ...addOn }) => ({
+        ...addOn,
+        engines: engines.map(({ id }) => id).filter(isFor),
+      }))
+      const offers = { plans: all.map(planView), billableItems: billableItemsOf(all), addons }
+      return { status: 200, data: { metadata: { engines, regions: views, ...offers } } }
     },
   })
 }
 
 export interface CatalogWiring extends RegionsDeps {
   readonly plans: Cache<typeof Plan>
+  /** Absent in an installation without a repository of backups. */
+  readonly restoreGrants?: RestoreGrants | undefined
+  readonly withoutBackups?: WithoutBackups
 }
 
 /** Returns the routes of regions, engines and plans (docs/api.md, "Regions, engines and plans"). */
 export function catalogRoutes(wiring: CatalogWiring): AnyRoute[] {
   const regions = createRegions(wiring)
-  return [listRegions({ regions }), listEngines({ regions }), createMetadata({ regions, plans: wiring.plans })]
+  const { plans, restoreGrants, withoutBackups } = wiring
+  const offer = { regions, restoreGrants, withoutBackups }
+  return [listRegions({ regions }), listEngines(offer), createMetadata({ ...offer, plans })]
 }

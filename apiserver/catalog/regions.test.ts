@@ -72,6 +72,15 @@ test('an unsupported motor is rejected with its reason', () => {
   expect(() => choose({ region: REGION_ID, motor: 'mysql-8.0.29' })).toThrow('(no binaries)')
 })
 
+test('an unsupported motor is rejected with what makes the installation serve it', () => {
+  const motorAdvice = (motor: string) => (motor === 'mysql-8.0.29' ? 'run: npm run engines -- add mysql-8.0.29' : undefined)
+  const { choose } = createRegions({ regions: cache, motorsOf: servedMotors, motorAdvice })
+  const refused = (motor: string) => () => choose({ region: REGION_ID, motor })
+  expect(refused('mysql-8.0.29')).toThrow('does not serve mysql-8.0.29 (run: npm run engines -- add mysql-8.0.29); it serves')
+  expect(refused('mongodb-7.0.2')).toThrow('region local does not serve mongodb-7.0.2; it serves')
+  expect(refused('oracle-23')).toThrow('oracle-23 is not a motor')
+})
+
 test('a deleted region is named by its id', () => {
   expect(regions.nameOf('0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a99')).toBe('0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a99')
 })
@@ -83,8 +92,29 @@ test('each engine is listed once, in the order of MOTORS', () => {
       { id: 'mysql-5.7.38', warm: false },
     ],
   })
+  const addons = ['firewall', 'private-network', 'ssh-tunnel', 'monitoring']
   expect(enginesOf([regions.view(region()), regions.view(both)])).toEqual([
-    { id: 'mysql-5.7.38', family: 'mysql', version: '5.7.38', supported: true, addons: [] },
-    { id: 'postgresql-15.4.0', family: 'postgresql', version: '15.4.0', supported: true, addons: [] },
+    { id: 'mysql-5.7.38', family: 'mysql', version: '5.7.38', supported: true, addons },
+    { id: 'postgresql-15.4.0', family: 'postgresql', version: '15.4.0', supported: true, addons },
   ])
+})
+
+test('point-in-time recovery is an add-on of PostgreSQL where the installation has backups', () => {
+  const mixed = region({
+    motors: [
+      { id: 'postgresql-15.4.0', warm: true },
+      { id: 'mysql-5.7.38', warm: false },
+    ],
+  })
+  const offers = enginesOf([regions.view(mixed)], { restoreGrants: () => 'grant' })
+  const withRecovery = offers.filter(({ addons }) => addons.includes('point-in-time-recovery'))
+  expect(withRecovery.map(({ id }) => id)).toEqual(['postgresql-15.4.0'])
+})
+
+test('an engine in containers of Docker has no point-in-time recovery', () => {
+  const motors = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).map((id) => ({ id, warm: false }))
+  const withoutBackups = new Set(['postgresql-15.4.0'] as const)
+  const offers = enginesOf([regions.view(region({ motors }))], { restoreGrants: () => 'grant', withoutBackups })
+  const withRecovery = offers.filter(({ addons }) => addons.includes('point-in-time-recovery'))
+  expect(withRecovery.map(({ id }) => id)).toEqual(['postgresql-14.4.0'])
 })

@@ -47,6 +47,8 @@ export interface RegionsDeps {
   readonly endpoints?: Cache<typeof TunnelEndpoint> | undefined
   readonly regions: Cache<typeof Region>
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
+  /** Explains to the administrator how the installation comes to serve a motor that no region lists; undefined when it cannot. */
+  readonly motorAdvice?: ((motor: Motor) => string | undefined) | undefined
 }
 
 export interface Regions {
@@ -57,10 +59,10 @@ export interface Regions {
   readonly find: (id: string) => Region | undefined
   readonly view: (region: Region) => RegionView
   /**
-   * Returns the region and motor that a request names. The region id is compared without case.
+   * Returns the region and motor that a request names. The region id is compared without case. `field` is the field of the body with the motor.
    * @throws ApiError `unknown_region`, `unsupported_motor` with the motors of the region
    */
-  readonly choose: (requested: RequestedEngine) => { readonly region: Region; readonly motor: Motor }
+  readonly choose: (requested: RequestedEngine, field?: 'motor' | 'engine') => { readonly region: Region; readonly motor: Motor }
 }
 
 /** Returns the motors of a region. Every motor that a Region lists is supported. */
@@ -69,7 +71,7 @@ export function servedMotors(region: Region): readonly RegionMotor[] {
 }
 
 /** Creates the lookups over the regions of the installation. They scan the list, which is short. */
-export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Regions {
+export function createRegions({ regions, motorsOf, motorAdvice, endpoints }: RegionsDeps): Regions {
   const all = () => regions.list()
   const byId = (id: string) => all().find((region) => region.spec.id.toLowerCase() === id.toLowerCase())
 
@@ -84,7 +86,7 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
     return { id, name, regionId, motors, tunnels }
   }
 
-  function choose(requested: RequestedEngine): { region: Region; motor: Motor } {
+  function choose(requested: RequestedEngine, field = 'motor'): { region: Region; motor: Motor } {
     const region = byId(requested.region)
     if (!region) {
       throw new ApiError(
@@ -96,7 +98,7 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
       )
     }
     const found = motorsOf(region).find(({ id }) => id === requested.motor)
-    if (!found?.supported) throw unsupported(unsupportedReason(region, requested.motor, found))
+    if (!found?.supported) throw unsupported(unsupportedReason(region, requested.motor, found), field)
     return { region, motor: found.id }
   }
 
@@ -105,16 +107,17 @@ export function createRegions({ regions, motorsOf, endpoints }: RegionsDeps): Re
     const list = served.length > 0 ? `serves ${served.join(', ')}` : 'serves no motors'
     const { name } = region.spec
     if (!isMotor(motor)) return `${motor} is not a motor; region ${name} ${list}`
-    return `region ${name} does not serve ${motor}${found?.reason ? ` (${found.reason})` : ''}; it ${list}`
+    const reason = found?.reason ?? motorAdvice?.(motor)
+    return `region ${name} does not serve ${motor}${reason ? ` (${reason})` : ''}; it ${list}`
   }
 
   return { all, nameOf, find: byId, view, choose }
 }
 
-function isMotor(text: string): boolean {
+function isMotor(text: string): text is Motor {
   return Motor.safeParse(text).success
 }
 
-function unsupported(message: string): ApiError {
-  return new ApiError('unsupported_motor', message, { details: [{ field: 'motor', message }] })
+function unsupported(message: string, field: string): ApiError {
+  return new ApiError('unsupported_motor', message, { details: [{ field, message }] })
 }

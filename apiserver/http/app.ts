@@ -4,7 +4,7 @@ import express, {
   type Request,
   type RequestHandler,
   type Response,
-  type Router,
+  Router,
 } from 'express'
 import type { Logger } from 'pino'
 import { contextOf, requestContext } from './request-context.ts'
@@ -39,7 +39,7 @@ export function createRequestLimiters(limits: ApiLimits): RequestLimiters {
 
 export interface AppDeps {
   readonly listener: Listener
-  /** All routes of the API; the app serves those of `listener`. */
+  /** All routes of the API; the app serves those of `listener`, and all of them to the dashboard. */
   readonly routes: readonly AnyRoute[]
   /** Served before authentication: health, discovery, `/openapi.json`, `/docs`. */
   readonly open?: Router | undefined
@@ -52,7 +52,10 @@ export interface AppDeps {
   readonly trustedProxies?: readonly string[] | undefined
 }
 
-/** Creates the API of one listener from its routes. An unknown path is 404; an unknown method is 405 with `Allow`. */
+/**
+ * Creates the API of one listener from its routes. An unknown path is 404; an unknown method is 405 with `Allow`. A request of the dashboard reaches the
+ * routes of all listeners.
+ */
 export function createApp(deps: AppDeps): Express {
   const { listener, metrics, log, limiters } = deps
   const app = express()
@@ -61,19 +64,31 @@ export function createApp(deps: AppDeps): Express {
   app.use(requestContext(), accessLog({ listener, metrics, log }), securityHeaders(), refuseLongUrl)
   if (deps.open) app.use(deps.open)
   const caller = [authenticate({ ...deps, countFailure: limiters.countFailure }), limitRate(limiters)]
-  const routes = deps.routes.filter(({ on }) => on.includes(listener))
-  for (const path of literalFirst(new Set(routes.map((route) => route.path)))) {
-    const here = app.route(path.replaceAll(/\{(\w+)\}/g, ':$1')).all(nameRoute(path))
-    const ofPath = routes.filter((route) => route.path === path)
-    for (const route of ofPath) here[route.method](...caller, serve(route))
-    here.all(methodNotAllowed(ofPath))
-  }
+  const ofListener = createRouter(
+    deps.routes.filter(({ on }) => on.includes(listener)),
+    caller,
+  )
+  const ofDashboard = createRouter(deps.routes, caller)
+  // The dashboard's pages can call one origin alone, so their requests reach the routes of every listener.
+  app.use((req, res, next) => (contextOf(req).isOfDashboard ? ofDashboard : ofListener)(req, res, next))
   const unknownPath = createUnknownPath(deps.routes, listener)
   app.use((req) => {
     throw new ApiError('not_found', unknownPath(req.path))
   })
   app.use(answerError(log))
   return app
+}
+
+/** Creates the router of routes. `caller` are the middlewares that authenticate the caller and limit its rate. */
+function createRouter(routes: readonly AnyRoute[], caller: readonly RequestHandler[]): Router {
+  const router = Router({ caseSensitive: true, strict: true })
+  for (const path of literalFirst(new Set(routes.map((route) => route.path)))) {
+    const here = router.route(path.replaceAll(/\{(\w+)\}/g, ':$1')).all(nameRoute(path))
+    const ofPath = routes.filter((route) => route.path === path)
+    for (const route of ofPath) here[route.method](...caller, serve(route))
+    here.all(methodNotAllowed(ofPath))
+  }
+  return router
 }
 
 const refuseLongUrl: RequestHandler = (req, _res, next) => {

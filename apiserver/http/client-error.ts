@@ -2,6 +2,7 @@ import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerR
 import type { Duplex } from 'node:stream'
 import { errorBody, ApiError } from './errors.ts'
 import { isLoopbackHost, wrongHost } from '../../process/listeners.ts'
+import { USE_HTTPS } from '../../process/plain-http.ts'
 import { requestIdOf } from './request-context.ts'
 
 interface Rejection {
@@ -19,6 +20,7 @@ const REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: rejection('408 Request Timeout', 'the request did not arrive in time'),
 }
 const MALFORMED = rejection('400 Bad Request', 'the request is not valid HTTP/1.1')
+const NO_TLS = rejection('400 Bad Request', USE_HTTPS)
 const NO_HOST = rejection('400 Bad Request', 'an HTTP/1.1 request must have a Host header')
 const misdirected = (host: string): Rejection => rejection('421 Misdirected Request', wrongHost(host))
 const EXPECTATION = rejection('417 Expectation Failed', 'the only supported expectation is 100-continue')
@@ -43,6 +45,9 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
   const { text } = answerOf(REJECTIONS[error.code ?? ''] ?? MALFORMED)
   socket.end(text)
 }
+
+/** Returns the response to plain HTTP on a port for HTTPS. */
+export const plainHttpAnswer = (): string => answerOf(NO_TLS).text
 
 /** Rejects CONNECT with 405. For the event `connect` of a server; without a handler Node closes the connection without an answer. */
 export function answerConnect(req: IncomingMessage, socket: Duplex): void {

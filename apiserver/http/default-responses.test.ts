@@ -19,7 +19,8 @@ const routes = [
 ]
 const nearest = (path: string) => `unknown path; the nearest one is ${path}`
 const none = 'unknown path; GET /openapi.json lists all paths'
-const dedicated = 'this path is served by the dedicated API, on a port of its own'
+const dedicated =
+  'this path is served by the dedicated API, on another port: 8444 by default (MOORING_DEDICATED_URL of an embedded Mooring)'
 
 test.each<[string, string]>([
   ['/v1/instance', nearest('/v1/instances')],
@@ -45,7 +46,7 @@ test.each<[string, string]>([
 
 test('the dedicated API names the shared one', () => {
   expect(createUnknownPath(routes, 'dedicated')('/v1/instances')).toBe(
-    'this path is served by the shared API, on a port of its own',
+    'this path is served by the shared API, on another port: 8443 of an embedded Mooring by default (MOORING_URL), 443 in a cluster',
   )
 })
 

@@ -6,6 +6,11 @@ import { requestIdOf } from './request-context.ts'
 
 /** Paths without authentication, on both listeners. */
 const OPEN_PATHS = ['/openapi.json', '/docs', '/healthz', '/readyz']
+/** Usual address of each API, for a client that called the other one. An administrator may choose another port. */
+const PORTS: Readonly<Record<Listener, string>> = {
+  shared: '8443 of an embedded Mooring by default (MOORING_URL), 443 in a cluster',
+  dedicated: '8444 by default (MOORING_DEDICATED_URL of an embedded Mooring)',
+}
 /** Maximum distance, in characters, of a suggested path. */
 const MAX_DISTANCE = 3
 /** Distance of a missing or additional segment, in characters. */
@@ -27,7 +32,7 @@ export function createUnknownPath(routes: readonly AnyRoute[], listener: Listene
 
   return function unknownPath(path) {
     if (otherTops.has(topOf(path)) || elsewhere.some((template) => distance(template, path) === 0)) {
-      return `this path is served by the ${other} API, on a port of its own`
+      return `this path is served by the ${other} API, on another port: ${PORTS[other]}`
     }
     const nearest = [...own, ...elsewhere]
       .map((template) => ({ template, away: distance(template, path) }))

@@ -20,6 +20,8 @@ export const STATUS_OF = {
   unknown_plan: 422,
   unsupported_addon: 422,
   unsupported_extension: 422,
+  unknown_database: 422,
+  outside_restore_window: 422,
   idempotency_key_reused: 422,
   rate_limited: 429,
   internal: 500,

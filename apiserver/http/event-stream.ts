@@ -30,6 +30,11 @@ export function sendEvents(req: Request, res: Response, source: EventSource): vo
   const end = () => void res.end()
   const write = (text: string) => {
     if (res.writableEnded) return
+    // Events that arrive together leave in one piece, instead of one TLS record each.
+    if (res.writableCorked === 0) {
+      res.cork()
+      setImmediate(() => res.uncork())
+    }
     res.write(text)
     if (res.writableLength > MAX_BUFFERED_BYTES) res.destroy()
   }

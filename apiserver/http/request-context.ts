@@ -11,6 +11,8 @@ export interface RequestContext {
   /** Template of the matching route; absent when no route matches. */
   route?: string
   principal?: Principal
+  /** Whether a page of the dashboard sent the request with its session cookie; the check of `Origin` has passed then. Set by apiserver/dashboard alone. */
+  isOfDashboard?: true
   /** Checks whether the caller's token is still accepted. Set with `principal`. */
   isStillAccepted?: () => Promise<boolean>
 }

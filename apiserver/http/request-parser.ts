@@ -7,7 +7,7 @@ import { fieldErrorsOf } from '../../shared/validate.ts'
 import { invalidRequest, ApiError } from './errors.ts'
 import { parseIdempotencyKey } from '../resources/creations.ts'
 import { parseIfMatch } from '../resources/conditional-writes.ts'
-import type { AnyRoute, Principal, RouteRequest } from './route.ts'
+import type { AnyRoute, FixedFields, Principal, RouteRequest } from './route.ts'
 import { sourceIpOf } from './request-context.ts'
 import { isFields } from '../../crds/formats/fields.ts'
 
@@ -46,7 +46,10 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
       return result.data
     }
     // The order of parsing is the order of the errors: path, query, body.
-    const parsed = { params: check(params, req.params), query: check(query, rawQuery.values), body: check(body, json) }
+    const beforeBody = { params: check(params, req.params), query: check(query, rawQuery.values) }
+    // Before the schema of the body, which would call these fields unknown.
+    report(fixedIn(json, route.fixed))
+    const parsed = { ...beforeBody, body: check(body, json) }
     report(route.checkBody?.(json, new Set(errors.keys())) ?? [])
     if (errors.size > 0) throw invalidRequest([...errors.values()])
     return {
@@ -60,6 +63,13 @@ export function requestParser(route: AnyRoute): (req: Request, arrived: Arrived)
       namespaceHeader: req.get('Mooring-Namespace'),
     }
   }
+}
+
+function fixedIn(json: object, fixed: FixedFields = new Map()): readonly FieldError[] {
+  return Object.keys(json).flatMap((field) => {
+    const message = fixed.get(field)
+    return message === undefined ? [] : [{ field, message }]
+  })
 }
 
 function queryStringOf(url: string): string {
@@ -123,11 +133,14 @@ const BODY_LIMIT = 65_536
 const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i
 const MERGE_PATCH_TYPE = /^application\/merge-patch\+json\s*(;\s*charset="?utf-8"?\s*)?$/i
 
+/** Part of a route that its body depends on. */
+type BodyRules = Pick<AnyRoute, 'method' | 'body'>
+
 /**
  * Reads the JSON object in a request's body. A route without a body schema accepts an absent body with any Content-Type and gets `{}`.
  * @throws ApiError `unsupported_media_type`, `too_large`, `invalid_json`; `invalid_request` when the value is not an object
  */
-export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promise<object> {
+export async function readJsonBody(req: IncomingMessage, route: BodyRules): Promise<object> {
   const bytes = await readBytes(req)
   if (bytes.length === 0 && !route.body) return {}
   if (bytes.length === 0) throw new ApiError('invalid_json', 'the body is missing; send a JSON object')
@@ -135,7 +148,7 @@ export async function readJsonBody(req: IncomingMessage, route: AnyRoute): Promi
   return parseObject(decode(bytes))
 }
 
-function checkType({ headers }: IncomingMessage, { method }: AnyRoute): void {
+function checkType({ headers }: IncomingMessage, { method }: BodyRules): void {
   const type = headers['content-type'] ?? ''
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') {
     throw new ApiError('unsupported_media_type', 'send the body without a Content-Encoding')

@@ -91,6 +91,8 @@ export interface Route<
   readonly query?: Q
   readonly body?: B
   readonly checkBody?: BodyCheck
+  /** Fields of the resource that a PATCH rejects, each with its error message ({@link fixedFields}). */
+  readonly fixed?: FixedFields
   /** Creates a resource and honours `Idempotency-Key`. */
   readonly idempotent?: boolean
   /** Uses the caller's home namespace, so it honours the header `Mooring-Namespace`. */
@@ -102,6 +104,18 @@ export interface Route<
   /** Schemas of `data` by success status. */
   readonly replies: Readonly<Partial<Record<200 | 201 | 202, z.ZodType>>>
   readonly handle: (request: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>) => Promise<Reply>
+}
+
+/** Error messages by field. */
+export type FixedFields = ReadonlyMap<string, string>
+
+/**
+ * Returns the fields that a PATCH cannot change, each with its error message: the fields of `view` and of `instead` that `patch` lacks.
+ * `instead` says for a field what the caller can do instead, and adds fields that only a creation has.
+ */
+export function fixedFields(view: z.ZodObject, patch: z.ZodObject, instead: Readonly<Record<string, string>>): FixedFields {
+  const names = new Set([...Object.keys(view.shape), ...Object.keys(instead)]).difference(new Set(Object.keys(patch.shape)))
+  return new Map([...names].map((name) => [name, `cannot be changed: ${instead[name] ?? 'Mooring sets it'}`]))
 }
 
 /** Declares a route: the handler is typed by the schemas, the result is not generic. */

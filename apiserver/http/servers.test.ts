@@ -65,6 +65,24 @@ test('startServers serves both listeners by HTTPS, and by plain HTTP on loopback
   await servers.close()
 })
 
+test('plain HTTP on an HTTPS port gets a 400 that names https://, and its connection ends', async () => {
+  const servers = await start()
+  const { port } = servers.addresses.shared.https
+  for (const request of ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', 'POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n']) {
+    const socket = createConnection({ port, host: '127.0.0.1' })
+    socket.write(request)
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(answer).toMatch(/"code":"invalid_request"/)
+    expect(answer).toContain('use https:// instead of http://')
+  }
+  const noise = createConnection({ port, host: '127.0.0.1' })
+  noise.write('no protocol at all')
+  expect(await text(noise)).not.toContain('HTTP')
+  expect(await getByHttps(servers.addresses.shared.https)).toBe(200)
+  await servers.close()
+})
+
 test('new connections get a renewed certificate', async () => {
   const servers = await start()
   const { https } = servers.addresses.shared

@@ -8,7 +8,15 @@ import {
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bindError, closerOf } from '../../process/listeners.ts'
-import { answerClientError, answerConnect, answerExpectation, requireHost, requireLoopbackHost } from './client-error.ts'
+import { answerPlainHttp } from '../../process/plain-http.ts'
+import {
+  answerClientError,
+  answerConnect,
+  answerExpectation,
+  plainHttpAnswer,
+  requireHost,
+  requireLoopbackHost,
+} from './client-error.ts'
 import { type Listener, LISTENERS } from './route.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -86,6 +94,7 @@ export async function startServers({ listeners, host, certificate, publicNames }
   async function start({ app, https, http }: ListenerConfig): Promise<BoundListener> {
     const server = createHttpsServer({ ...OPTIONS, ...keyAndCert() }, requireHost(app))
     secure.push(server)
+    answerPlainHttp(server, plainHttpAnswer)
     const bound = await listen(server, host, https)
     if (!http) return { https: bound }
     const plain = createHttpServer(OPTIONS, requireHost(requireLoopbackHost(app, publicNames)))

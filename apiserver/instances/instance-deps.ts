@@ -11,7 +11,7 @@ import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
 import { createQuota, type Quota } from '../resources/creations.ts'
-import { createRegions, type RegionMotor, type Regions } from '../catalog/regions.ts'
+import { createRegions, type RegionMotor, type Regions, type RegionsDeps } from '../catalog/regions.ts'
 import type { Reply } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { idParam } from '../tenancy/tenancy-deps.ts'
@@ -37,6 +37,8 @@ export interface InstanceWiring {
   readonly regions: Cache<typeof Region>
   /** Returns the motors of a region; `servedMotors` (regions.ts) unless the deployment mode restricts them. */
   readonly motorsOf: (region: Region) => readonly RegionMotor[]
+  /** Explains how the installation comes to serve a motor (regions.ts). */
+  readonly motorAdvice?: RegionsDeps['motorAdvice']
   readonly instanceLimits: InstanceLimits
   readonly now: () => Date
   /** Absent in an installation without a journal. */

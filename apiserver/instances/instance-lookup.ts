@@ -31,13 +31,14 @@ export interface Need {
  */
 export type FindInstance = (principal: Principal, id: string, needs?: readonly Need[]) => Promise<SharedInstance>
 
-/** Form of an id; other text is not found without a wait. */
 const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** Whether a text, in lower case, has the form of an id; other text is not found without a wait. */
+export const isUid = (text: string): boolean => UID.test(text)
 
 export function createInstanceLookup({ instances, access, scopes, catchUp }: InstanceLookupDeps): FindInstance {
   return async function findInstance(principal, id, needs = []) {
     const uid = id.toLowerCase()
-    const instance = UID.test(uid) ? await catchUp(instances, () => instances.byUid(uid)) : undefined
+    const instance = isUid(uid) ? await catchUp(instances, () => instances.byUid(uid)) : undefined
     const namespace = instance?.metadata.namespace
     if (!instance || !(await access.may(principal, { verb: 'get', resource: 'sharedinstances', namespace }))) {
       throw new ApiError('not_found', 'there is no database with this id; GET /v1/instances lists those of a namespace')

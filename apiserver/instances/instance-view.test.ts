@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
+import { claimedStatus, readyCondition, sharedInstance } from '../../test/builders/resources.ts'
 import { InstanceView, instanceView } from './instance-view.ts'
 
 const credentials = { password: 'p', uri: 'postgresql://u:p@db.example.com/n', ca: 'PEM' }
@@ -22,6 +22,8 @@ test('an instance with credentials shows every field', () => {
     expiresAt: null,
     uri: 'postgresql://u:p@db.example.com/n',
     tls: { required: true, ca: 'PEM' },
+    statusReason: null,
+    statusCode: null,
   })
   expect(InstanceView.parse(view)).toEqual(view)
 })
@@ -58,4 +60,25 @@ test.each([
 ])('on host %s TLS is required: %s', (host, required) => {
   const instance = sharedInstance({ status: { ...claimedStatus, host } })
   expect(instanceView(instance, { region: 'local' }).tls.required).toBe(required)
+})
+
+const deletionTimestamp = '2026-01-02T04:00:00Z'
+test.each([
+  { state: 'works', conditions: [readyCondition('True', 'Claimed')], code: null, why: null },
+  {
+    ...{ state: 'has no server that runs', conditions: [readyCondition('False', 'ServerUnavailable')] },
+    ...{ code: 'ServerUnavailable', why: 'because: ServerUnavailable' },
+  },
+  {
+    ...{ state: 'is being deleted', conditions: [readyCondition('True', 'Claimed')], metadata: { deletionTimestamp } },
+    ...{ code: 'Deleting', why: 'the database is being deleted' },
+  },
+  {
+    ...{ state: 'cannot be deleted', conditions: [readyCondition('False', 'CleanupBlocked')], metadata: { deletionTimestamp } },
+    ...{ code: 'CleanupBlocked', why: 'because: CleanupBlocked' },
+  },
+  { state: 'is new', conditions: [], code: 'Claiming', why: 'the database is being created' },
+])('an instance that $state shows the reason $code', ({ conditions, code, why, ...rest }) => {
+  const view = instanceView(sharedInstance({ ...rest, status: { ...claimedStatus, conditions } }), { region: 'local' })
+  expect([view.statusCode, view.statusReason]).toEqual([code, why])
 })

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { isLoopback } from '../../crds/formats/address-list.ts'
+import { requiresTls } from '../../crds/formats/server-tls.ts'
 import { Motor } from '../../crds/motor.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import { createdAtOf, withMilliseconds } from '../resources/names-and-times.ts'
 import { Secret } from '../../crds/core.ts'
 import { annotations } from '../../crds/names.ts'
+import { conditionOf } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 
 const unclaimed = 'Null until the database exists.'
@@ -28,9 +29,11 @@ export const InstanceView = z
     expiresAt: z.iso.datetime().nullable().describe('Time of the automatic deletion.'),
     uri: z.string().nullable().describe(`Connection string. ${secret}`),
     tls: z.object({
-      required: z.boolean().describe('False only on a loopback host.'),
+      required: z.boolean().describe('False on a loopback host, and for a motor whose region requires none.'),
       ca: z.string().nullable().describe(`PEM of the CA of the server's certificate. ${secret}`),
     }),
+    statusReason: z.string().nullable().describe('Why logins do not work, and what to do. Null while they work.'),
+    statusCode: z.string().nullable().describe('Reason as one word, such as `ServerUnavailable`. Null while logins work.'),
     state: z.literal('deleting').optional().describe('Only in the 202 answer to a deletion.'),
   })
   .meta({
@@ -52,6 +55,8 @@ export const InstanceView = z
         expiresAt: null,
         uri: 'postgresql://pr42k7q2mz4a7e:…@127.0.0.1:15432/pr42k7q2mz4a7e',
         tls: { required: false, ca: null },
+        statusReason: null,
+        statusCode: null,
       },
     ],
   })
@@ -86,8 +91,23 @@ export function instanceView({ metadata, spec, status }: SharedInstance, { regio
     engineVersion: orNull(seen.engineVersion),
     expiresAt: spec.expiresAt === undefined ? null : withMilliseconds(spec.expiresAt),
     uri,
-    tls: { required: seen.host === undefined || !isLoopback(seen.host), ca },
+    tls: { required: seen.host === undefined || requiresTls({ host: seen.host, tls: seen.tls }), ca },
+    ...reasonOf({ metadata, status }),
   }
+}
+
+type Reason = Pick<InstanceView, 'statusReason' | 'statusCode'>
+const reason = (statusCode: string, statusReason: string): Reason => ({ statusReason, statusCode })
+
+/** Returns why logins of an instance do not work, as the operator reports it. */
+function reasonOf(instance: Pick<SharedInstance, 'metadata' | 'status'>): Reason {
+  const condition = conditionOf(instance, 'Ready')
+  const isDeleting = instance.metadata.deletionTimestamp !== undefined
+  // Also during a deletion: this condition may say why the deletion does not end.
+  if (condition?.status === 'False') return reason(condition.reason, condition.message)
+  if (isDeleting) return reason(InstanceReason.Deleting, 'the database is being deleted')
+  if (condition?.status === 'True') return { statusReason: null, statusCode: null }
+  return reason(InstanceReason.Claiming, 'the database is being created')
 }
 
 /** Fields of an instance for callers with the right to read Secrets. `ca` is PEM, null when the server's certificate needs none. */

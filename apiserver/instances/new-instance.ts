@@ -121,8 +121,10 @@ function templateOf(
   if (template?.metadata.namespace !== namespace || template.metadata.deletionTimestamp !== undefined) {
     throw wrongField('template', 'must be the id of a database of this namespace')
   }
-  if (template.spec.motor !== motor || template.spec.region !== region) {
-    throw wrongField('template', 'must be a database of the same region and motor')
+  if (template.spec.region !== region) throw wrongField('template', 'must be a database of the same region')
+  if (template.spec.motor !== motor) {
+    const message = `the template is a database of ${template.spec.motor}: a copy must have the same motor, not ${motor}`
+    throw new ApiError('unsupported_motor', message, { details: [{ field: 'template', message }] })
   }
   return template
 }

@@ -3,6 +3,8 @@ import type { Registry } from 'prom-client'
 import type { Organization } from '../../crds/organization.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import type { JournalReader, Journal } from '../../journal/port.ts'
+import type { DatabaseJournal } from '../../journal/databases.ts'
+import type { WebhookJournal } from '../../journal/webhooks.ts'
 import type { Access } from '../../store/access.ts'
 import type { Cache } from '../../store/cache.ts'
 import { createFollowLimit, type FollowLimit } from '../http/event-stream.ts'
@@ -48,7 +50,12 @@ const SPOOL_BYTES = 64 * 1024 * 1024
  * Opens the journal of an API server in the cluster mode: it reads the records of all edges and writes its own audit entries through a spool.
  * @throws JournalFileError when the directory cannot be used
  */
-export async function openApiJournal({ login, directory, log, registry }: ApiJournalDeps): Promise<Journal> {
+export async function openApiJournal({
+  login,
+  directory,
+  log,
+  registry,
+}: ApiJournalDeps): Promise<Journal & WebhookJournal & DatabaseJournal> {
   const spool = await openSpool({ directory, login, log, registry, bytes: SPOOL_BYTES })
   const reader = createPostgresqlReader({ login: loginFromDirectory(login), log })
   return {

@@ -29,7 +29,7 @@ beforeAll(async () => {
   app = await serveRoutes(journalRoutes({ ...acme, ...kept, tunnels, now: () => NOW }))
   tunnel = await acme.store.create(Tunnel, { metadata: { namespace: 'acme--prod', name: 'web' }, spec: { regionId: 1 } })
   await acme.store.patchStatus(Tunnel, tunnel.metadata, { hostname: HOSTNAME })
-  await tunnels.waitFor(tunnel.metadata, (found) => found?.status?.hostname, AbortSignal.timeout(10_000))
+  await tunnels.waitFor(tunnel.metadata, (found) => found?.status?.hostname, AbortSignal.timeout(60_000))
   path = `${PROD}/tunnels/${tunnel.metadata.uid}`
 })
 afterAll(async () => {

@@ -153,7 +153,7 @@ function following(
   }
 }
 
-const ConnectionsQuery = z.object({
+export const ConnectionsQuery = z.object({
   ...PageQuery,
   ...SpanQuery,
   type: z.enum(['connect', 'disconnect']).optional().describe('Only connects, or only disconnects.'),

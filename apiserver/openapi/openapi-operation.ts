@@ -90,10 +90,15 @@ function replyOf(
   }
 }
 
-function errorStatusesOf({ method, params, home, body }: AnyRoute): number[] {
+function errorStatusesOf({ method, params, home, query, body }: AnyRoute): number[] {
   const writes = method !== 'get'
   const named = params !== undefined || home === true
-  const may = new Set([...ALWAYS, ...(named ? [404, 409] : []), ...(writes ? [409, 413, 415] : []), ...(body ? [422] : [])])
+  const may = new Set([
+    ...ALWAYS,
+    ...(named ? [404, 409] : []),
+    ...(writes ? [409, 413, 415] : []),
+    ...(body || (writes && query) ? [422] : []),
+  ])
   return ERROR_STATUSES.filter((status) => may.has(status))
 }
 
@@ -115,7 +120,9 @@ const TAGS: readonly Tag[] = [
   },
   {
     name: 'Dedicated databases',
-    description: 'Databases with their own servers: available engines, plans and prices.',
+    description:
+      'Databases with their own servers, for long lives: a plan sets the size, add-ons restrict who may connect. ' +
+      '`GET /v1/databases/create/metadata` has the engines, plans and prices.',
     paths: /^\/v1\/(databases|engines)/,
   },
   { name: 'Regions', description: 'Locations of databases and tunnels, with the engines of each.', paths: /^\/v1\/regions/ },

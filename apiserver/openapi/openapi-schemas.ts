@@ -84,7 +84,7 @@ export function withRegion(document: JsonObject, region: Region | undefined): Js
   const put = (key: string, value: unknown): unknown => {
     if (value === EXAMPLE.region) return id
     if (key === 'regionId' && value === EXAMPLE.regionId) return regionId
-    return key === 'motor' && value === EXAMPLE.motor && motor ? motor.id : value
+    return (key === 'motor' || key === 'engine') && value === EXAMPLE.motor && motor ? motor.id : value
   }
   return JSON.parse(JSON.stringify(document), put) as JsonObject
 }

@@ -106,6 +106,18 @@ interface NamedRequest {
   readonly hash: string
   /** Name of the kind in messages; the kind's own name when absent. */
   readonly what?: string
+  /** Field of the body with the name; `slug` when absent. */
+  readonly field?: string
+}
+
+/**
+ * Returns the object that an earlier request with this key created by {@link createNamed}; undefined without a key. An object of another
+ * namespace does not count: its tenant may have given it any label. @throws StoreError
+ */
+export async function findKeyed<K extends Kind>(store: Store, kind: K, owner: KeyOwner): Promise<Resource<K> | undefined> {
+  if (owner.key === undefined) return undefined
+  const scope = { labels: { [labels.idempotencyKey]: keyHash(owner) }, ...(kind.namespaced && { namespace: owner.namespace }) }
+  return (await store.list(kind, scope)).items[0]
 }
 
 /**
@@ -117,24 +129,23 @@ export async function createNamed<K extends Kind>(
   store: Store,
   kind: K,
   draft: Draft<K>,
-  { owner, hash, what = kind.singular }: NamedRequest,
+  { owner, hash, what = kind.singular, field = 'slug' }: NamedRequest,
 ): Promise<{ readonly object: Resource<K>; readonly created: boolean }> {
   const { metadata } = draft as { metadata: DraftMeta }
-  if (owner.key === undefined) return { object: await createNew({ store, kind, what }, draft), created: true }
-  const label = { [labels.idempotencyKey]: keyHash(owner) }
-  const find = async (): Promise<Resource<K> | undefined> => (await store.list(kind, { labels: label })).items[0]
-  const earlier = await find()
+  const target = { store, kind, what, field }
+  if (owner.key === undefined) return { object: await createNew(target, draft), created: true }
+  const earlier = await findKeyed(store, kind, owner)
   if (earlier) return { object: sameRequest(earlier, hash), created: false }
   const marked = {
     ...metadata,
-    labels: { ...metadata.labels, ...label },
+    labels: { ...metadata.labels, [labels.idempotencyKey]: keyHash(owner) },
     annotations: { ...metadata.annotations, [annotations.requestHash]: hash },
   }
   try {
-    return { object: await createNew({ store, kind, what }, { ...draft, metadata: marked }), created: true }
+    return { object: await createNew(target, { ...draft, metadata: marked }), created: true }
   } catch (error) {
     // The same request, sent twice at once: the other one was faster.
-    const twin = error instanceof ApiError ? await find() : undefined
+    const twin = error instanceof ApiError ? await findKeyed(store, kind, owner) : undefined
     if (!twin) throw error
     return { object: sameRequest(twin, hash), created: false }
   }
@@ -144,14 +155,16 @@ interface Target<K extends Kind> {
   readonly store: Store
   readonly kind: K
   readonly what: string
+  readonly field: string
 }
 
-async function createNew<K extends Kind>({ store, kind, what }: Target<K>, draft: Draft<K>): Promise<Resource<K>> {
+async function createNew<K extends Kind>({ store, kind, what, field }: Target<K>, draft: Draft<K>): Promise<Resource<K>> {
   try {
     return await store.create(kind, draft)
   } catch (cause) {
     if (!isStoreError(cause, 'already_exists')) throw cause
-    throw new ApiError('conflict', `this ${what} exists already; choose another slug`, { cause })
+    const message = `this ${what} exists already; choose another ${field}`
+    throw new ApiError('conflict', message, { cause, details: [{ field, message }] })
   }
 }
 

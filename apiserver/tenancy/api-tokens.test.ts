@@ -99,7 +99,7 @@ describe('API tokens', () => {
     const key = { namespace: 'acme--prod', name: 'by-kubectl' }
     const spec = { displayName: 'ci', role: 'viewer', expiresAt: '2099-01-01T00:00:00Z', sha256: '0'.repeat(64) } as const
     const { metadata } = await app.store.create(ApiToken, { metadata: key, spec })
-    await app.apiTokens.waitFor(key, (found) => found, AbortSignal.timeout(10_000))
+    await app.apiTokens.waitFor(key, (found) => found, AbortSignal.timeout(60_000))
     const path = `${NAMESPACE}/api-tokens`
     const [one, all] = [
       await app.call('GET', `${path}/${metadata.uid}`, { token: 'viewer' }),

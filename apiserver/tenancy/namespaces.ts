@@ -25,6 +25,7 @@ import { createNamed, requestHash } from '../resources/creations.ts'
 import { areRolesBound } from './members.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { deleteExpected } from '../resources/conditional-writes.ts'
 import type { Cache } from '../../store/cache.ts'
 
@@ -141,9 +142,12 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
   })
 }
 
-/** Returns the content of a namespace, one text such as `3 databases` per kind. Tunnel passwords are deleted with their tunnels. */
+/** Kinds whose objects are deleted with their tunnel, by Kubernetes a moment later. */
+const PARTS_OF_TUNNELS: readonly string[] = [TunnelPassword.kind, TunnelWebhook.kind]
+
+/** Returns the content of a namespace, one text such as `3 databases` per kind, without the parts of tunnels. */
 async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
-  const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && kind.kind !== TunnelPassword.kind)
+  const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && !PARTS_OF_TUNNELS.includes(kind.kind))
   const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
   return kinds.flatMap((kind, at) => {
     const count = counts[at] ?? 0

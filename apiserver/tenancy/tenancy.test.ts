@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Namespace, RoleBinding } from '../../crds/core.ts'
 import { PLATFORM_ADMIN_GROUP } from '../../crds/names.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
+import { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { createCache } from '../../store/cache.ts'
 import { type Answer, codeOf, fieldsOf } from '../../test/support/api/http-app.ts'
 import { serveAcme, serveTenancy } from '../../test/support/api/tenancy-app.ts'
@@ -162,6 +163,14 @@ describe('namespaces', () => {
     const naming = (answer: Answer) => ({ token, headers: { 'if-match': answer.headers.get('etag') ?? '' } })
     expect(codeOf(await app.call('DELETE', `${path}/prod`, naming(namespace)))).toBe('200 OK')
     expect(codeOf(await app.call('DELETE', '/v1/organizations/acme', naming(organization)))).toBe('200 OK')
+  })
+
+  test('are deleted while webhooks of deleted tunnels remain, which Kubernetes removes a moment later', async () => {
+    await using app = await serveAcme()
+    const spec = { tunnelRef: { name: 'gone' }, url: 'https://example.com/' }
+    await app.store.create(TunnelWebhook, { metadata: { namespace: 'acme--prod', name: 'w' }, spec })
+    const answer = await app.call('DELETE', NAMESPACE, { token })
+    expect(answer.body.msg).not.toContain('not empty')
   })
 
   test('are deleted only when empty', async () => {

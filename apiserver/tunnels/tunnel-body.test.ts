@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkConfigPatch, checkNewConfig, CreateTunnelBody, PatchTunnelBody, requireAllowedTarget } from './tunnel-body.ts'
+import { fieldErrorsOf } from '../../shared/field-errors.ts'
 import { fieldsOf, serveRoutes, ok, on } from '../../test/support/api/http-app.ts'
 import type { AnyRoute } from '../http/route.ts'
 
@@ -24,6 +25,15 @@ test.each(['CreateTunnel', 'PatchTunnel'])('the published pattern of a name in %
 test('a name has at most 63 characters of any Unicode plane', () => {
   const named = (name: string) => PatchTunnelBody.safeParse({ name }).success
   expect([named('🚢'.repeat(63)), named('🚢'.repeat(64)), named('x'.repeat(64))]).toEqual([true, false, false])
+})
+
+test.each([
+  { regionId: undefined, message: 'is required' },
+  { regionId: '1', message: 'must be a whole number: the regionId of a region in GET /v1/regions' },
+  { regionId: 1.5, message: 'must be a whole number: the regionId of a region in GET /v1/regions' },
+])('the error of the regionId $regionId says where the number is from', ({ regionId, message }) => {
+  const { error } = CreateTunnelBody.safeParse({ name: 'web', regionId })
+  expect(error && fieldErrorsOf(error)).toEqual([{ field: 'regionId', message }])
 })
 
 /** Required fields of a creation in addition to the config. */

@@ -24,7 +24,9 @@ const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max
 export const CreateTunnelBody = z
   .object({
     name: Name.describe('Label of your choice; need not be unique.'),
-    regionId: z.int().describe('`regionId` of a region in `GET /v1/regions`.'),
+    regionId: z
+      .int(ruleMessage('must be a whole number: the regionId of a region in GET /v1/regions'))
+      .describe('`regionId` of a region in `GET /v1/regions`.'),
     config: TunnelConfig.optional().describe('Settings; each has a default.'),
     ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
   })

@@ -22,7 +22,7 @@ export const TunnelParams = z.object({
 /** Right that a request needs in addition to reading the tunnel. */
 export interface TunnelNeed {
   readonly verb: Verb
-  readonly resource: 'tunnels' | 'tunnelpasswords'
+  readonly resource: 'tunnels' | 'tunnelpasswords' | 'tunnelwebhooks'
 }
 
 export interface FoundTunnel {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { annotations } from '../../crds/names.ts'
-import { type Certificate, CERTIFICATE_STATES, type Tunnel } from '../../crds/tunnel.ts'
+import { type Certificate, CERTIFICATE_EVENTS, CERTIFICATE_STATES, type Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { createdAtOf, withMilliseconds } from '../resources/names-and-times.ts'
 import { sshCommandOf } from './tunnel-commands.ts'
@@ -43,6 +43,19 @@ export const CertificateView = z
   })
   .meta({ id: 'Certificate' })
 export type CertificateView = z.output<typeof CertificateView>
+
+/** Event in the `history` of a certificate (docs/api.md, "Tunnels"). */
+export const CertificateEventView = z
+  .object({
+    at: z.iso.datetime(),
+    event: z.enum(CERTIFICATE_EVENTS),
+    issuer: z.string().nullable(),
+    expiresAt: time,
+    error: z.string().nullable(),
+    attempts: z.int().describe('Number of attempts in a row that failed by this error.'),
+  })
+  .meta({ id: 'CertificateEvent' })
+export type CertificateEventView = z.output<typeof CertificateEventView>
 
 /** `tunnel` of the REST API (docs/api.md, "Tunnels"). */
 export const TunnelView = z
@@ -111,6 +124,14 @@ export function certificateView({ status }: Tunnel): CertificateView {
     ...{ status: state, domain: textOrNull(domain), issuer: textOrNull(issuer), lastError: textOrNull(lastError) },
     ...{ expiresAt: timeOrNull(expiresAt), obtainedAt: timeOrNull(obtainedAt), nextAttemptAt: timeOrNull(nextAttemptAt) },
   }
+}
+
+/** Renders the last events of a tunnel's certificate, newest first. */
+export function certificateHistoryView({ status }: Tunnel): readonly CertificateEventView[] {
+  return (status?.certificate?.history ?? []).map(({ at, event, issuer, expiresAt, error, attempts = 1 }) => ({
+    ...{ at: withMilliseconds(at), event, issuer: textOrNull(issuer), expiresAt: timeOrNull(expiresAt) },
+    ...{ error: textOrNull(error), attempts },
+  }))
 }
 
 /** Renders a tunnel. Pure. */

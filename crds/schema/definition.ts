@@ -1,8 +1,8 @@
 import type { Kind, Rule } from '../kind.ts'
-import { CATALOG_KINDS } from '../roles.ts'
+import { CATALOG_KINDS } from './roles.ts'
 import { type StructuralSchema, structuralSchema, type ValidationRule, addRule, addTransitionRule } from './structural-schema.ts'
 
-/** Category `kubectl get mooring`: the kinds that a member of a namespace may read, and the catalog (crds/roles.ts). */
+/** Category `kubectl get mooring`: the kinds that a member of a namespace may read, and the catalog (crds/schema/roles.ts). */
 const CATEGORY = 'mooring'
 /** Category `kubectl get mooring-tenancy`: organizations and namespaces, which only a platform administrator may read. */
 const TENANCY = 'mooring-tenancy'

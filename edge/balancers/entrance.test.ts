@@ -6,7 +6,7 @@ import { binaryHeader, lineFor } from '../../test/support/edge/balancer.ts'
 import { createEntrance } from './entrance.ts'
 import type { Peer } from './proxy-header.ts'
 
-const soon = { timeout: 10_000, interval: 5 }
+const soon = { timeout: 60_000, interval: 5 }
 
 interface Came {
   readonly peer: Peer

@@ -32,7 +32,7 @@ interface Deps<Line> {
   readonly limits: ChannelLimits
   readonly growth: Budget
   /** The client opens a channel of its own. */
-  opening(type: string, remote: RemoteEnd): void
+  opening: ChannelMessages['opening']
   /** The client has sent more than a window allows. */
   overrun(): void
   /** The client sent data for an unknown channel. */
@@ -72,16 +72,40 @@ export class ChannelTable<Line extends ChannelWriter> implements Carrier, Channe
     return id
   }
 
-  free(id: number): void {
-    if (this.#ends[id] === undefined) return
+  /** Frees a number. Returns false when it is free already. */
+  free(id: number): boolean {
+    if (this.#ends[id] === undefined) return false
     this.#ends[id] = undefined
     this.#free.push(id)
+    return true
+  }
+
+  /** Whether another channel is within the limit. */
+  get hasRoom(): boolean {
+    return !this.#gone && this.size < this.#deps.limits.channels
+  }
+
+  /**
+   * Replaces the end of a number by a channel that the client has requested. `confirm` sends the confirmation, before anything else is sent
+   * on the channel.
+   */
+  establish(
+    id: number,
+    { remote, events }: { readonly remote: RemoteEnd; readonly events: ChannelEvents },
+    confirm: (window: number, maxPacket: number) => void,
+  ): Channel {
+    const window = firstWindow(this.size, this.#deps.limits.unreadBytes)
+    const channel = new LightChannel(id, this, new ReceiveWindow(window, this.#deps.growth, performance.now()), events)
+    this.#ends[id] = channel
+    confirm(window, PACKET_BYTES)
+    channel.confirmed(remote)
+    return channel
   }
 
   /** Opens a channel to the client's target. `bound` is the forward as the client requested it: clients accept no other spelling. */
   open(bound: { readonly host: string; readonly port: number }, origin: Origin, events: ChannelEvents): Channel {
     if (this.#gone) return refusedChannel(events, 'session_lost')
-    if (this.size >= this.#deps.limits.channels) return refusedChannel(events, 'prohibited')
+    if (!this.hasRoom) return refusedChannel(events, 'prohibited')
     const window = firstWindow(this.size, this.#deps.limits.unreadBytes)
     const opened: LightChannel[] = []
     const id = this.add((number) => {
@@ -123,8 +147,8 @@ export class ChannelTable<Line extends ChannelWriter> implements Carrier, Channe
 
   // Messages of the client.
 
-  opening(type: string, remote: RemoteEnd): void {
-    this.#deps.opening(type, remote)
+  opening(...about: Parameters<ChannelMessages['opening']>): void {
+    this.#deps.opening(...about)
   }
 
   confirmed(id: number, remote: RemoteEnd): void {

@@ -30,6 +30,8 @@ export interface ChannelEvents {
   drained(): void
   /** The target has ended its side. */
   ended(): void
+  /** The target has closed the channel, and bytes that it sent before may be unread: `closed` follows when they are read. */
+  closing?(): void
   /** `lost`: its session ended, or the channel closed before both sides had ended. */
   closed(how: { readonly lost: boolean }): void
 }
@@ -54,7 +56,8 @@ export interface RemoteEnd {
 
 /** Messages of the other side about channels, by their number on our side. */
 export interface ChannelMessages {
-  opening(type: string, remote: RemoteEnd): void
+  /** `target`: host and port that a `direct-tcpip` channel names (RFC 4254, section 7.2). */
+  opening(type: string, remote: RemoteEnd, target?: { readonly host: string; readonly port: number }): void
   confirmed(id: number, remote: RemoteEnd): void
   refused(id: number, reason: number): void
   window(id: number, bytes: number): void
@@ -119,7 +122,7 @@ export interface Carrier {
   /** Adds (or, when negative, subtracts) received bytes that are not read yet. */
   held(channel: BufferHolder, bytes: number): void
   /** Frees the number of a channel on which nothing more comes. */
-  free(id: number): void
+  free(id: number): unknown
 }
 
 /** Holder of unread bytes that can be closed to free memory. */

@@ -145,6 +145,7 @@ export class LightChannel implements Channel, ChannelEnd, Sender, BufferHolder {
     this.#gotClose = true
     if (this.#sentClose) this.#carrier.free(this.#id)
     else this.#sendClose()
+    if (!this.#over) this.#events.closing?.()
     this.#closeWhenRead()
   }
 

@@ -68,7 +68,7 @@ const echo: Partial<LinkOwner> = {
 
 const greeting = () => frame(Frame.hello, 0, encodeMessage(hello('edge-b')))
 const open = (session: string) => encodeOpen({ window: 100_000, origin: { address: '203.0.113.1', port: 1 }, session })
-const soon = { timeout: 5_000, interval: 5 }
+const soon = { timeout: 60_000, interval: 5 }
 
 test('a peer opens a channel of a local session, which carries bytes both ways', async () => {
   const { far, heard, near } = await linked(echo)

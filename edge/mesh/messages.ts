@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { HOSTNAME } from '../../crds/tunnel.ts'
+import { jsonOf } from '../../shared/json.ts'
 import { FrameError, dataHeader, Frame, frame } from './frames.ts'
 import { Buffer } from 'node:buffer'
 import type { ChannelWriter } from '../channels/channel.ts'
@@ -60,17 +61,9 @@ export const parseHello = (payload: Buffer): Hello => parsed(Hello, payload)
 export const parseSessionChanges = (payload: Buffer): SessionChanges => parsed(SessionChanges, payload)
 
 function parsed<T>(schema: z.ZodType<T>, payload: Buffer): T {
-  const result = schema.safeParse(jsonOf(payload))
+  const result = schema.safeParse(jsonOf(payload.toString('utf8')))
   if (!result.success) throw new FrameError('invalid message between edges')
   return result.data
-}
-
-function jsonOf(payload: Buffer): unknown {
-  try {
-    return JSON.parse(payload.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 /** Line for the terminal of a session's client. */

@@ -33,7 +33,7 @@ export interface ProxyContext extends EdgeClock {
   readonly publicPorts: { readonly http: number; readonly https: number }
   /** Trusted balancers, whose X-Forwarded fields are used. Undefined: none. */
   readonly trusted: AddressList | undefined
-  /** Returns the response to an ACME challenge; undefined when no such challenge is pending. */
+  /** Returns the response to an ACME challenge; undefined when no order of this installation has such a challenge. */
   readonly challenge: (host: string, token: string) => string | undefined
   readonly pools: Pools
   /** Number of requests in progress of each tunnel, by hostname. */

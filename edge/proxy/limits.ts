@@ -42,6 +42,8 @@ export interface ProxyLimits {
   readonly resets: number
   /** Interval of the checks for overdue connections. */
   readonly sweepMs: number
+  /** Time for visitors to receive the last response of a stopping edge. */
+  readonly farewellMs: number
   /** Cached TLS contexts. */
   readonly contexts: number
 }
@@ -65,5 +67,6 @@ export const PROXY_LIMITS: ProxyLimits = {
   streams: 128,
   resets: 200,
   sweepMs: 500,
+  farewellMs: 100,
   contexts: 1_500,
 }

@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { closerOf } from '../../process/listeners.ts'
+import { answerPlainHttp, endsOf, USE_HTTPS } from '../../process/plain-http.ts'
+import { ACME_TLS } from '../../shared/tls-alpn.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/proxy-header.ts'
 import { Counts, sourceKey } from '../counters.ts'
@@ -9,6 +11,7 @@ import type { Accepted } from './visitor.ts'
 import type { ProxyContext } from './context.ts'
 import { Http1Connection } from './http1/http1-connection.ts'
 import { createHttp2 } from './http2/http2.ts'
+import { createValidationContexts } from './validation-contexts.ts'
 import { bareName } from './head/request-head.ts'
 
 /** Certificate that is renewed at run time. */
@@ -23,12 +26,22 @@ interface Deps {
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>
   readonly unknownHosts: RenewedCertificate | undefined
   readonly ticketKeys: Buffer | undefined
+  /** Returns the key authorization of the challenge tls-alpn-01 for a server name under order. */
+  readonly tlsChallenge: (serverName: string) => string | undefined
 }
+
+/** Protocols of visitors, the preferred one first. */
+const PROTOCOLS = ['h2', 'http/1.1', 'http/1.0']
 
 /** Connections that the kernel queues until they are accepted. */
 const BACKLOG = 4096
-/** Time for visitors to receive the last response of a stopping edge. */
-const FAREWELL_MS = 100
+
+const PLAIN_HTTP_BODY = `${USE_HTTPS}\n`
+/** Response to plain HTTP on the port for HTTPS. */
+const PLAIN_HTTP_RESPONSE = [
+  ...['HTTP/1.1 400 Bad Request', 'Content-Type: text/plain; charset=utf-8', `Content-Length: ${PLAIN_HTTP_BODY.length}`],
+  ...['Connection: close', '', PLAIN_HTTP_BODY],
+].join('\r\n')
 
 /** Listening sockets for visitors. */
 export interface Listeners {
@@ -38,10 +51,11 @@ export interface Listeners {
   close(graceMs: number): Promise<void>
 }
 
-export function createListeners({ context, contextFor, unknownHosts, ticketKeys }: Deps): Listeners {
+export function createListeners({ context, contextFor, unknownHosts, ticketKeys, tlsChallenge }: Deps): Listeners {
   const { limits, log } = context
   const closers: ((deadlineMs: number) => Promise<void>)[] = []
   const contexts = createContexts({ contextFor, size: limits.contexts })
+  const validations = createValidationContexts(tlsChallenge)
   const http2 = createHttp2(context)
   /** Connections of each source. */
   const sources = new Counts()
@@ -81,6 +95,11 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
 
   function secured(socket: TLSSocket): void {
     if (stopped) return void socket.destroy()
+    // The handshake is the whole answer (RFC 8737, section 3).
+    if (socket.alpnProtocol === ACME_TLS) {
+      socket.destroySoon()
+      return
+    }
     const serverName = serverNameOf(socket)
     const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
     const accepted = { socket, peer, scheme: 'https', serverName, surplus: enter(socket, peer) } as const
@@ -119,12 +138,25 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
         ...tcp,
         ...probed,
         ...secureOptions(),
-        ALPNProtocols: ['h2', 'http/1.1', 'http/1.0'],
+        ALPNCallback(this: TLSSocket, { servername, protocols }) {
+          if (!protocols.includes(ACME_TLS)) return PROTOCOLS.find((each) => protocols.includes(each))
+          return validations.choose(this, bareName(servername)) ? ACME_TLS : undefined
+        },
         handshakeTimeout: limits.headMs,
-        SNICallback: (serverName, done) => contexts.find(bareName(serverName), done),
+        SNICallback(this: TLSSocket, serverName, done) {
+          const name = bareName(serverName)
+          if (tlsChallenge(name) === undefined) {
+            contexts.find(name, done)
+            return
+          }
+          const settled = (validation: SecureContext | undefined) =>
+            validation ? done(null, validation) : contexts.find(name, done)
+          void validations.find(this, name).then(settled, done)
+        },
       })
       unknownHosts?.onRenew(() => server.setSecureContext(secureOptions()))
       server.on('secureConnection', secured)
+      answerPlainHttp(server, () => PLAIN_HTTP_RESPONSE)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
       if (!context.trusted) return listen(server, host, port)
       const front = createServer(tcp, (socket) => entrance.admit(socket, (peer) => secure(server, socket, peer)))
@@ -138,7 +170,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys 
         stopped = true
         for (const connection of context.connections) connection.destroy()
       }, graceMs)
-      const closed = closers.map((end) => end(graceMs + FAREWELL_MS))
+      const closed = closers.map((end) => end(graceMs + limits.farewellMs))
       entrance[Symbol.dispose]()
       await Promise.all(closed)
       clearTimeout(timer)
@@ -154,10 +186,6 @@ function serverNameOf(socket: TLSSocket): Accepted['serverName'] {
   if (typeof socket.servername === 'string') return bareName(socket.servername)
   return socket.isSessionReused() && socket.getProtocol() === 'TLSv1.2' ? null : undefined
 }
-
-/** Key of a connection by its addresses and ports: unique among open connections. */
-const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: Socket): string =>
-  [remoteAddress, remotePort, localAddress, localPort].join(' ')
 
 interface ContextsDeps {
   readonly contextFor: (serverName: string) => Promise<SecureContext | undefined>

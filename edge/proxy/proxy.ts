@@ -31,6 +31,8 @@ interface Deps extends EdgeClock {
   readonly trusted?: AddressList | undefined
   /** Returns the response to an ACME challenge for `host` (RFC 8555, section 8.3). */
   readonly challenge?: (host: string, token: string) => string | undefined
+  /** Returns the key authorization of the challenge tls-alpn-01 for a server name under order (RFC 8737). */
+  readonly tlsChallenge?: ((serverName: string) => string | undefined) | undefined
   /** 48 bytes of TLS ticket keys that edges share, so that each resumes the sessions of all. */
   readonly ticketKeys?: Buffer | undefined
 }
@@ -70,8 +72,8 @@ export function createProxy(deps: Deps): Proxy {
     connections: new Set(),
     draining: false,
   }
-  const { contextFor, unknownHosts, ticketKeys } = deps
-  const listeners = createListeners({ context, contextFor, unknownHosts, ticketKeys })
+  const { contextFor, unknownHosts, ticketKeys, tlsChallenge = () => undefined } = deps
+  const listeners = createListeners({ context, contextFor, unknownHosts, ticketKeys, tlsChallenge })
 
   const sweeper = setInterval(() => {
     const at = now()

@@ -38,7 +38,7 @@ test('the last value of each id is restored', async () => {
   await file.flush()
   set('gone', undefined)
   await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', { b: [2] }]])), {
-    timeout: 15_000,
+    timeout: 60_000,
   })
   await file[Symbol.asyncDispose]()
   const again = await opened(path)
@@ -105,7 +105,7 @@ test('a failed write is repeated when writing is possible again', async () => {
   expect(warn).toHaveBeenCalled()
   await mkdir(join(path, '..'), { recursive: true })
   await vi.waitFor(async () => expect(parseLog(await readFile(path, 'utf8'), TITLE)).toEqual(new Map([['a', 1]])), {
-    timeout: 15_000,
+    timeout: 60_000,
   })
   await file[Symbol.asyncDispose]()
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { createCache } from '../../store/cache.ts'
@@ -12,7 +13,7 @@ import { StoreError, type Store } from '../../store/port.ts'
 import { openSnapshot } from './snapshot.ts'
 
 const log = pino({ level: 'silent' })
-const soon = { timeout: 5_000, interval: 5 }
+const soon = { timeout: 60_000, interval: 5 }
 const away = () => Promise.reject(new StoreError('unavailable', 'away'))
 
 /** Store of tunnels whose API a test may switch off, and a directory that outlives each edge. */
@@ -142,6 +143,23 @@ test('the previous state of a kind is kept until the API has listed that kind', 
   state.away = true
   const { items } = await (await opened()).store.list(Tunnel)
   expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['one', 'two'])
+})
+
+test('an edge that starts without the API from the snapshot of an older version has no databases until the API answers', async () => {
+  const { state, edge, tunnel, opened } = await setUp()
+  await tunnel('one')
+  state.away = true
+  await expect((await opened()).store.list(DedicatedDatabase)).rejects.toThrow('away')
+  state.away = false
+  // Lists no databases, as an older version.
+  await (await edge()).stop()
+  state.away = true
+  for (let start = 0; start < 2; start++) {
+    const later = await opened()
+    expect(await later.store.list(DedicatedDatabase)).toMatchObject({ items: [], resourceVersion: '' })
+    expect((await later.store.list(Tunnel)).items).toHaveLength(1)
+    await later.flush()
+  }
 })
 
 test('objects that the first list does not contain are removed from the snapshot', async () => {

@@ -8,6 +8,7 @@ import { resourceOf } from '../../store/kubernetes/resource.ts'
 import { Pem, type PemStore } from '../pems.ts'
 import { openLogFile } from './log-file.ts'
 import { EndpointSlice } from '../../crds/core.ts'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
@@ -133,10 +134,13 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
 
   function savedList(kind: Kind): ListResult<Kind> | undefined {
     const revision = file.found.get(revisionId(kind))
-    if (typeof revision !== 'string' || revision === '') return undefined
+    if (typeof revision !== 'string' || revision === '') return isAddedSince(kind) ? NOTHING : undefined
     const items = [...file.found].flatMap(([id, value]) => (id.startsWith(`${kind.kind}/`) ? objectOf(kind, value) : []))
     return { items, resourceVersion: revision }
   }
+
+  /** Whether the snapshot is of a version of this program without this kind. */
+  const isAddedSince = (kind: Kind) => kind === DedicatedDatabase && Boolean(file.found.get(revisionId(Tunnel)))
 
   async function list<K extends Kind>(kind: K, options?: Parameters<Store['list']>[1]): Promise<ListResult<K>> {
     const state = known.get(kind.kind)
@@ -180,6 +184,9 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
   }
 }
 
+/** List without objects. No watch can start at its revision, so the API is asked for a list first. */
+const NOTHING: ListResult<Kind> = { items: [], resourceVersion: '' }
+
 const revisionId = ({ kind }: Kind): string => `revision/${kind}`
 
 /** Hashes an object without its resourceVersion: a new revision alone is no change. */
@@ -210,7 +217,7 @@ function within<T>(promise: Promise<T>, ms: number): Promise<T> {
 }
 
 /** Kinds of resources that an edge needs. */
-export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, TunnelPassword, EndpointSlice]
+export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, DedicatedDatabase, TunnelPassword, EndpointSlice]
 
 /**
  * Returns the part of an object that an edge uses; undefined for objects of other endpoints. Changes of other parts are not written.
@@ -224,6 +231,12 @@ export function keptOf(object: Resource<Kind>, endpoint: string): object | undef
     if (status?.endpointRef?.name !== endpoint) return undefined
     const { hostname, endpointRef, certificate } = status
     return { metadata, spec, status: { hostname, endpointRef, certificate } }
+  }
+  if (object.kind === DedicatedDatabase.kind) {
+    const { spec, status } = object as DedicatedDatabase
+    if (status?.sshTunnel?.endpointRef.name !== endpoint) return undefined
+    const { motor, region, plan, sshTunnel } = spec
+    return { metadata, spec: { motor, region, plan, sshTunnel }, status: { sshTunnel: status.sshTunnel } }
   }
   if (object.kind === EndpointSlice.kind) {
     const { addressType, endpoints, ports } = object as EndpointSlice

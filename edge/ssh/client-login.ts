@@ -17,13 +17,16 @@ interface Deps {
 export class ClientLogin {
   readonly hostname: string
   readonly login: Login
+  /** Whether the login is to a database. */
+  readonly isDatabase: boolean
   /** Time of the login, in milliseconds of performance.now(). */
   readonly at: number
   readonly #deps: Deps
 
-  constructor({ hostname }: Route, login: Login, { at, deps }: { readonly at: number; readonly deps: Deps }) {
+  constructor({ hostname, database }: Route, login: Login, { at, deps }: { readonly at: number; readonly deps: Deps }) {
     this.hostname = hostname
     this.login = login
+    this.isDatabase = database !== undefined
     this.at = at
     this.#deps = deps
   }

@@ -70,3 +70,18 @@ test('a login is recorded again with the same id for a new journal; a connection
   expect(records[2]).toMatchObject(rest)
   expect(records[2]?.id).not.toBe(id)
 })
+
+test('the end of a connection sorts after its login, even in the same millisecond', () => {
+  const { told, records } = start()
+  const end = { reason: 'client', durationMs: 0 }
+  for (let count = 0; count < 1_000; count += 1) {
+    const connection = { id: `c${count}`, clientIp: '203.0.113.7', login: undefined }
+    told.loggedIn(connection, web.id)
+    told.ended(connection, end)
+  }
+  const sorted = records.toSorted((a, b) => a.id.localeCompare(b.id))
+  const typesOf = (sessionId: string) => sorted.filter((record) => record.sessionId === sessionId).map(({ type }) => type)
+  const wrong = [...new Set(records.map(({ sessionId }) => sessionId))].filter((id) => typesOf(id)[0] !== 'connect')
+  expect(wrong).toEqual([])
+  expect(new Set(records.map(({ id }) => id)).size).toBe(2_000)
+})

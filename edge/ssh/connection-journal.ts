@@ -20,6 +20,9 @@ export interface ConnectionJournalDeps extends EdgeClock {
 /** Retention of records in the journal, minus one day because clocks differ. */
 const KEPT_MS = (EVENT_DAYS - 1) * 86_400_000
 
+/** Number of the last digits of a UUID, after its last hyphen. */
+const TAIL = 12
+
 /** Part of a connection that its records contain. */
 export type Recorded = Pick<Connection, 'id' | 'clientIp' | 'login'>
 
@@ -93,10 +96,21 @@ export function createConnectionJournal(deps: ConnectionJournalDeps): Connection
     ended(connection, end) {
       metrics.ended(end.reason)
       const login = logins.get(connection)
-      if (login)
-        keep(recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, identity: identityOf(connection) }))
+      if (!login) return
+      const record = recordOf(connection, { tunnel: login.tunnel, type: 'disconnect', ...end, identity: identityOf(connection) })
+      keep({ ...record, id: idAfter(login.id, record.id) })
     },
   }
+}
+
+/**
+ * Returns `id` when it sorts after `former`, else the one next to `former`. Readers order records by id, and ids of one millisecond, or from
+ * before the clock was set back, have no order of their own.
+ */
+function idAfter(former: string, id: string): string {
+  if (id > former) return id
+  const tail = (Number.parseInt(former.slice(-TAIL), 16) + 1).toString(16).padStart(TAIL, '0')
+  return former.slice(0, -TAIL) + tail.slice(-TAIL)
 }
 
 const identityOf = ({ login }: Recorded): LoginIdentity => ({

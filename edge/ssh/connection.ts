@@ -1,49 +1,27 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import type { EdgeClock } from '../clock.ts'
-import type { LoginRoutes, Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import type { Login, Session } from '../sessions.ts'
 import type { Applicant } from './admission.ts'
 import { ClientLogin, NO_TEXT } from './client-login.ts'
 import { ChannelTable } from '../channels/channel-table.ts'
+import { DatabaseAccess } from '../database/database-access.ts'
 import { ClientChannels } from './terminal.ts'
+import type { ClientService } from './client-service.ts'
+import type { SharedDeps } from './connection-deps.ts'
 import { Forwarding } from './forwarding.ts'
-import type { SshLimits } from './limits.ts'
 import { LineWatch } from './line-watch.ts'
 import { inBlock, lasting, readAll } from '../reads.ts'
-import { sourceKey, type MinuteCounter } from '../counters.ts'
+import { sourceKey } from '../counters.ts'
 import { Output, BEFORE_LOGIN_BYTES } from '../channels/output.ts'
-import type { Budget } from '../channels/receive-window.ts'
-import { type PublicAddress, sentences } from './sentences.ts'
-import { createUserAuth, type RefusedLogin, type UserAuth } from './user-auth.ts'
+import { sentences } from './sentences.ts'
+import { createUserAuth, type UserAuth } from './user-auth.ts'
 import { type AuthRequest, type GlobalRequest, Reason, type WireEvents } from './wire/messages.ts'
-import type { HostKeyRing } from './wire/algorithms.ts'
 import { Wire } from './wire/wire.ts'
 
-/** What all connections of a server share. */
-export interface ConnectionDeps {
-  readonly ring: HostKeyRing
-  readonly routes: LoginRoutes
-  readonly limits: SshLimits
-  readonly failures: { readonly bySource: MinuteCounter; readonly bySourceAndTunnel: MinuteCounter }
-  /** Connections that began to exchange keys and ended without a login, by source. */
-  readonly unfinished: MinuteCounter
-  readonly growth: Budget
-  readonly date: EdgeClock['date']
-  address(): PublicAddress
-  sessionsOf(hostname: string): number
-  loggedIn(connection: Connection): void
-  /** The session begins (`true`) or ends (`false`) serving its tunnel. */
-  serving(connection: Connection, session: Session, serves: boolean): void
-  /** The client has answered a {@link Connection.probe}. */
-  alive(session: Session): void
-  refused(connection: Connection, login: RefusedLogin): void
-  /** Handling of the client's data failed. */
-  failed(error: unknown): void
-  /** Called once, when the connection has ended. */
-  ended(connection: Connection): void
-}
+/** Dependencies that all connections of a server share. */
+export type ConnectionDeps = SharedDeps<Connection>
 
 /** End of a connection. */
 export interface End {
@@ -51,7 +29,7 @@ export interface End {
   readonly durationMs: number
 }
 
-/** Maximum time for a client to read the sentence before the end. */
+/** Maximum time between the last sentence and the end of the socket, for the client to read the sentence. */
 const FAREWELL_MS = 2_000
 /** Time after which the key exchange begins without the client's KEXINIT; longer than any known client takes to send it. */
 const PATIENCE_MS = 2_000
@@ -74,7 +52,9 @@ export class Connection implements WireEvents, Applicant {
   readonly id: string = randomUUIDv7()
   readonly clientIp: string
   readonly sourceKey: string
+  /** Time of accept, in milliseconds since the epoch. */
   readonly since: number
+  /** Time of accept, in milliseconds of a monotonic clock. */
   readonly began: number
   readonly channels: ChannelTable<Wire>
   readonly #deps: ConnectionDeps
@@ -83,7 +63,8 @@ export class Connection implements WireEvents, Applicant {
   readonly #wire: Wire
   readonly #auth: UserAuth
   readonly #line: LineWatch
-  readonly #forwarding: Forwarding
+  readonly #access: () => DatabaseAccess
+  #service: ClientService
   #client: ClientLogin | undefined
   #closedAt: number | undefined
   #end: End | undefined
@@ -99,22 +80,26 @@ export class Connection implements WireEvents, Applicant {
     this.#output = new Output(socket, BEFORE_LOGIN_BYTES)
     this.#wire = new Wire(deps.ring, (data) => this.#output.write(data), this)
     const line = { wire: this.#wire, output: this.#output, limits: deps.limits }
-    const terminals = new ClientChannels(() => this.#client?.terminalText(this.#forwarding.granted) ?? NO_TEXT)
+    const terminals = new ClientChannels({
+      text: () => this.#client?.terminalText(this.#service.granted) ?? NO_TEXT,
+      direct: (remote, target) => this.#service.direct(remote, target),
+    })
     this.channels = new ChannelTable({
       ...{ ...line, growth: deps.growth },
-      opening: (type, remote) => terminals.open(this.channels, type, remote),
+      opening: (...about) => terminals.open(this.channels, ...about),
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
-      refused: () => this.#forwarding.targetRefused(performance.now()),
+      refused: () => this.#service.targetRefused(performance.now()),
     })
     this.#line = new LineWatch({ ...line, now: began })
-    this.#forwarding = new Forwarding({
+    const service = {
       ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
-      limits: deps.limits,
       tunnel: () => this.#client?.tunnel,
-      close: (reason, sentence) => this.close(reason, sentence),
-      serving: (session, serves) => deps.serving(this, session, serves),
-    })
+      close: (reason: string, sentence: string) => this.close(reason, sentence),
+      serving: (session: Session, serves: boolean) => deps.serving(this, session, serves),
+    }
+    this.#service = new Forwarding({ ...service, limits: deps.limits })
+    this.#access = () => new DatabaseAccess({ ...service, slots: deps.slots, broken: () => this.broken() })
     this.#auth = createUserAuth({
       ...{ wire: this.#wire, routes: deps.routes, source: this.clientIp, sourceKey: this.sourceKey, failures: deps.failures },
       limits: { tries: deps.limits.loginTries, sessions: deps.limits.sessionsPerTunnel },
@@ -140,7 +125,7 @@ export class Connection implements WireEvents, Applicant {
   }
 
   get session(): Session | undefined {
-    return this.#forwarding.session
+    return this.#service.session
   }
 
   get end(): End | undefined {
@@ -174,8 +159,8 @@ export class Connection implements WireEvents, Applicant {
   recheck(): void {
     if (!this.#client || this.#closedAt !== undefined) return
     const why = this.#client.revocation(this.clientIp, this.#deps.date())
-    const { refusal } = this.#forwarding
-    if (why) this.close(why, sentences.revoked(why))
+    const { refusal } = this.#service
+    if (why) this.close(why, sentences.revoked(why, this.#client.isDatabase))
     else if (refusal) this.close('forward_refused', refusal)
   }
 
@@ -195,7 +180,7 @@ export class Connection implements WireEvents, Applicant {
 
   #tickSession({ login, at }: ClientLogin, now: number, stalledMs: number): void {
     if (login.authMethod === 'token') this.recheck()
-    this.#forwarding.tick(now, at)
+    this.#service.tick(now, at)
     const state = this.#line.tick(now, stalledMs)
     if (state === 'silent') this.close('keepalive_timeout', sentences.keepalive, Reason.connectionLost)
     if (state === 'replaced') this.close('replaced', sentences.replaced)
@@ -226,6 +211,9 @@ export class Connection implements WireEvents, Applicant {
     this.#wire.banner(`${sentences.welcome({ route, address: this.#deps.address() })}\r\n`)
     this.#wire.accept()
     this.#deps.loggedIn(this)
+    if (!route.database) return
+    this.#service = this.#access()
+    this.#service.begin(performance.now())
   }
 
   #farewell(reason: string, { reason: code, sentence }: { reason: Reason; sentence: string }): void {
@@ -251,7 +239,7 @@ export class Connection implements WireEvents, Applicant {
     this.#closedAt = now
     this.#end = { reason, durationMs: Math.round(now - this.began) }
     this.#wire.mute()
-    this.#forwarding.stop()
+    this.#service.stop()
     this.channels.close()
     const refused = this.#client ? undefined : this.#auth.abandoned()
     if (refused) this.#deps.refused(this, refused)
@@ -278,9 +266,9 @@ export class Connection implements WireEvents, Applicant {
   }
 
   global(request: GlobalRequest, wantReply: boolean): void {
-    const granted = this.#forwarding.handle(request, performance.now())
+    const granted = this.#service.handle(request, performance.now())
     if (wantReply && this.#closedAt === undefined) this.#wire.reply(granted)
-    if (granted && request.name === 'tcpip-forward') this.#forwarding.begin(performance.now())
+    if (granted && request.name === 'tcpip-forward') this.#service.begin(performance.now())
   }
 
   pong(): void {

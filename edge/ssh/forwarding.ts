@@ -3,14 +3,11 @@ import { type ReachedTunnel, sentences } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
 import type { Origin, Session } from '../sessions.ts'
-import { type ChannelTable, refusedChannel } from '../channels/channel-table.ts'
-import type { ClientChannels } from './terminal.ts'
-import type { ClientTunnel } from './client-login.ts'
+import { refusedChannel } from '../channels/channel-table.ts'
+import type { ClientService, ServiceDeps } from './client-service.ts'
 import type { SshLimits } from './limits.ts'
-import type { LineWatch } from './line-watch.ts'
 import { parseTarget, throughSocks } from './socks.ts'
 import type { GlobalRequest } from './wire/messages.ts'
-import type { Wire } from './wire/wire.ts'
 
 /** Forward that a client requests, with its spelling (RFC 4254, section 7.1). */
 export interface Forward {
@@ -33,20 +30,8 @@ export function forwardRefusal(requested: Forward, tunnel: ReachedTunnel): strin
   return isTargetAllowed(route.config) ? undefined : sentences.otherTarget
 }
 
-export interface ForwardingDeps {
-  /** Id of the connection and of its session. */
-  readonly id: string
-  readonly clientIp: string
-  readonly since: number
-  readonly channels: ChannelTable<Wire>
-  readonly line: LineWatch
+export interface ForwardingDeps extends ServiceDeps {
   readonly limits: Pick<SshLimits, 'forwardGraceMs' | 'nextForwardGraceMs'>
-  /** Channels that the client opened itself. */
-  readonly terminals: Pick<ClientChannels, 'count' | 'complain' | 'notify'>
-  /** Tunnel of the client, once it has logged in. */
-  tunnel(): ClientTunnel | undefined
-  close(reason: string, sentence: string): void
-  serving(session: Session, serves: boolean): void
 }
 
 /** Maximum wait for the first reply after a forward. */
@@ -55,7 +40,7 @@ const ANSWER_MS = 500
 const COMPLAINT_MS = 30_000
 
 /** The one forward of a connection (RFC 4254, section 7.1), and the session that serves its tunnel through it. */
-export class Forwarding {
+export class Forwarding implements ClientService {
   readonly #deps: ForwardingDeps
   #forward: Forward | undefined
   #session: Session | undefined
@@ -155,6 +140,10 @@ export class Forwarding {
     const isLate = this.#cancelledAt > 0 ? now - this.#cancelledAt > nextForwardGraceMs : now - loggedInAt > forwardGraceMs
     const tunnel = isLate ? this.#deps.tunnel() : undefined
     if (tunnel) this.#deps.close('no_forward', sentences.forwardGrace(tunnel))
+  }
+
+  direct(): boolean {
+    return false
   }
 
   /** Shows in the terminal, at most twice a minute, that the target is unreachable. */

@@ -35,6 +35,10 @@ export interface SshLimits {
   readonly nextForwardGraceMs: number
   /** Channels of one session. */
   readonly channels: number
+  /** Connections to database servers, of all sessions, those of one organization and those of one database. */
+  readonly databaseConnections: number
+  readonly connectionsPerOrganization: number
+  readonly connectionsPerDatabase: number
   /** Bytes of one session that were received and not read. */
   readonly unreadBytes: number
   /** Bytes that the windows of all sessions may grow by, for distant clients. */
@@ -71,6 +75,11 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   forwardGraceMs: 5_000,
   nextForwardGraceMs: 30_000,
   channels: 1_000,
+  // Each needs a file descriptor. No database accepts more than 500 connections of its tenant.
+  databaseConnections: 8_000,
+  // One organization cannot take the connections of all others.
+  connectionsPerOrganization: 4_000,
+  connectionsPerDatabase: 1_000,
   unreadBytes: 32 * 1024 * 1024,
   windowGrowthBytes: 128 * 1024 * 1024,
   rekeyBytes: 1024 ** 3,

@@ -30,15 +30,25 @@ const urlOf = ({ route, address }: ReachedTunnel) => `${route.url}${address.http
  */
 const arrow = (tunnel: ReachedTunnel) => `${urlOf(tunnel)} -> ${tunnel.route.config.target ?? 'the target named in your -R'}`
 
+/** Command that opens a database, short enough to be typed. The usual port of the engine is on both sides. */
+function databaseCommand({ route, address }: ReachedTunnel): string {
+  const port = route.database?.port ?? 0
+  return `ssh -N ${portOption(address)}-L ${port}:db:${port} ${route.hostname}@${address.sshHost}`
+}
+
+const portOption = ({ sshPort }: PublicAddress) => (sshPort === 22 ? '' : `-p ${sshPort} `)
+
 /** Command that connects a tunnel, short enough to be typed. */
 function command({ route, address }: ReachedTunnel): string {
   const forward = route.config.target === undefined ? '80:localhost:3000' : '80'
-  const port = address.sshPort === 22 ? '' : `-p ${address.sshPort} `
-  return `ssh ${port}-R ${forward} ${route.hostname}@${address.sshHost}`
+  return `ssh ${portOption(address)}-R ${forward} ${route.hostname}@${address.sshHost}`
 }
 
 /** Quotes a client's text for its terminal, without control characters. */
 const shown = (text: string) => JSON.stringify(text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?'))
+
+/** Names the database of a login. */
+const databaseOf = ({ route }: ReachedTunnel) => `database ${route.name} of ${route.namespace.replace('--', '/')}`
 
 const seconds = (ms: number) => `${Math.round(ms / 1000)} s`
 
@@ -53,7 +63,10 @@ export const sentences = {
    * The only text that a client without a session channel (`ssh -N`) shows of a working connection: it is sent before the login is
    * confirmed.
    */
-  welcome: (tunnel: ReachedTunnel) => `Mooring: ${arrow(tunnel)}, once this connection forwards port 80.`,
+  welcome: (tunnel: ReachedTunnel) =>
+    tunnel.route.database
+      ? `Mooring: ${databaseOf(tunnel)}, as db:${tunnel.route.database.port} in -L.`
+      : `Mooring: ${arrow(tunnel)}, once this connection forwards port 80.`,
   tries:
     'Mooring: too many login attempts on one connection. With many keys in an agent, name the right one: ssh -o IdentitiesOnly=yes -i FILE.',
   /** @param most maximum number of hostnames in the list */
@@ -74,9 +87,14 @@ export const sentences = {
     'Mooring: a visitor came, but your client could not reach the target of this tunnel. Check that it runs where -R leads.',
   secondForward: 'Mooring: one forward a connection. Connect once more for another one.',
   secondSession: 'one session at a time',
-  noSubsystem: (name: string) =>
-    `Mooring: there is no ${shown(name)} here. A connection forwards port 80 (-R), and runs nothing.`,
+  noSubsystem: (name: string) => `Mooring: there is no ${shown(name)} here. A connection forwards ports, and runs nothing.`,
   onlyForwards: 'Mooring forwards remote ports (-R) only',
+  remoteForward: (tunnel: ReachedTunnel) =>
+    `Mooring: this login opens a database and forwards no ports to you: leave -R out. Type: ${databaseCommand(tunnel)}`,
+  otherDatabase: (target: string, tunnel: ReachedTunnel) =>
+    `Mooring: this login opens db:${tunnel.route.database?.port ?? 0} alone, not ${shown(target)}`,
+  databaseDown: 'Mooring: the database server does not answer; its status says why',
+  databaseChannels: 'Mooring: too many open connections to this database, or to all of its organization',
   keepalive: 'Mooring: no answer to keepalives.',
   replaced: 'Mooring: a newer connection serves this tunnel, and this one did not answer.',
   protocol: 'Mooring: SSH protocol error.',
@@ -88,8 +106,11 @@ export const sentences = {
     if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has reached its limit of connections.'
     return refusal === 'expired' ? 'Mooring: this password has expired. Issue a new one.' : sentences.notAccepted
   },
-  revoked: (why: Revocation): string => REVOKED[why],
+  revoked: (why: Revocation, isDatabase = false): string =>
+    isDatabase && why === 'tunnel_deleted' ? DATABASE_GONE : REVOKED[why],
 } as const
+
+const DATABASE_GONE = 'Mooring: the SSH tunnel of this database was taken away, or the database was deleted.'
 
 const REVOKED: Readonly<Record<Revocation, string>> = {
   tunnel_deleted: 'Mooring: this tunnel was deleted, or has expired.',
@@ -100,11 +121,21 @@ const REVOKED: Readonly<Record<Revocation, string>> = {
   password_expired: 'Mooring: the password of this login has expired.',
 }
 
+const END_IT = 'Press ctrl-C to end it. No shell runs here; ssh -N asks for none.'
+
 /** Returns the text of a session channel. */
 export function terminalText(tunnel: ReachedTunnel, forwarding: boolean): TerminalText {
+  if (tunnel.route.database) {
+    const address = `127.0.0.1:${tunnel.route.database.port}`
+    const lines = [
+      `${databaseOf(tunnel)} is at ${address} of your machine while this command runs: ${databaseCommand(tunnel)}`,
+      END_IT,
+    ]
+    return { lines, refusal: undefined }
+  }
   if (!forwarding) return { lines: [], refusal: sentences.forwardGrace(tunnel) }
   return {
-    lines: [arrow(tunnel), 'Press ctrl-C to end it. No shell runs here; ssh -N asks for none.'],
+    lines: [arrow(tunnel), END_IT],
     refusal: undefined,
   }
 }

@@ -17,6 +17,7 @@ import { parseHostKey } from './host-keys.ts'
 import type { SshLimits } from './limits.ts'
 import { sourceKey, MinuteCounter } from '../counters.ts'
 import { createSshMetrics } from './metrics.ts'
+import { ServerSlots } from '../database/server-slots.ts'
 import { Budget } from '../channels/receive-window.ts'
 import { type PublicAddress, sentences } from './sentences.ts'
 import { Reason } from './wire/messages.ts'
@@ -84,12 +85,14 @@ export function createSshServer(given: SshServerDeps): SshServer {
     sessions: serves.size,
     channels: [...connections].reduce((sum, { channels }) => sum + channels.size, 0),
   }))
+  const slots = new ServerSlots(limits)
   const connectionJournal = createConnectionJournal({ edge, journal, limits, metrics, log, now, date })
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
     ...{ routes, limits, failures, unfinished, date, address: given.address },
     growth: new Budget(limits.windowGrowthBytes),
+    slots,
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
     loggedIn,
     serving,

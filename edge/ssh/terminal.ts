@@ -1,6 +1,7 @@
 import { type TerminalText, sentences } from './sentences.ts'
 import { performance } from 'node:perf_hooks'
-import { type ChannelEnd, type ChannelRequest, type RemoteEnd, OpenFailure } from '../channels/channel.ts'
+import { type ChannelEnd, type ChannelMessages, type ChannelRequest, type RemoteEnd, OpenFailure } from '../channels/channel.ts'
+import type { Target } from './wire/messages.ts'
 import type { Wire } from './wire/wire.ts'
 import type { ChannelTable } from '../channels/channel-table.ts'
 
@@ -155,21 +156,28 @@ export class Terminal implements ChannelEnd {
   }
 }
 
-/** Channels that a client opens itself: one session channel, which shows a terminal, and no other. */
+interface ClientChannelsDeps {
+  text(): TerminalText
+  /** Handles a channel to a host that the client names. Returns false when such channels are not allowed. */
+  direct(remote: RemoteEnd, target: Target): boolean
+}
+
+/** Channels that a client opens itself: one session channel, which shows a terminal, and those of {@link ClientChannelsDeps.direct}. */
 export class ClientChannels {
-  readonly #text: () => TerminalText
+  readonly #deps: ClientChannelsDeps
   #terminal: Terminal | undefined
 
-  constructor(text: () => TerminalText) {
-    this.#text = text
+  constructor(deps: ClientChannelsDeps) {
+    this.#deps = deps
   }
 
   get count(): number {
     return this.#terminal ? 1 : 0
   }
 
-  open(table: ChannelTable<Wire>, type: string, remote: RemoteEnd): void {
+  open(table: ChannelTable<Wire>, ...[type, remote, target]: Parameters<ChannelMessages['opening']>): void {
     const { wire } = table
+    if (target && this.#deps.direct(remote, target)) return
     if (type !== 'session') wire.channels.channelOpenFail(remote.id, OpenFailure.prohibited, sentences.onlyForwards)
     else if (this.#terminal) wire.channels.channelOpenFail(remote.id, OpenFailure.resourceShortage, sentences.secondSession)
     else {
@@ -178,7 +186,7 @@ export class ClientChannels {
           table.free(id)
           this.#terminal = undefined
         }
-        this.#terminal = new Terminal({ wire, id, remote, text: this.#text, free })
+        this.#terminal = new Terminal({ wire, id, remote, text: () => this.#deps.text(), free })
         return this.#terminal
       })
     }

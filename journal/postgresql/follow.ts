@@ -19,6 +19,11 @@ const MAX_WAITING = 50
 const REMEMBERED_IDS = 5_000
 /** Maximum number of requests read for each tunnel after a break of the connection. */
 const CATCH_UP_ROWS = 1_000
+/**
+ * Time in milliseconds by which reads overlap. A request whose transaction runs while a tunnel is registered causes no notification, and is
+ * invisible to the first read.
+ */
+const OVERLAP_MS = 60_000
 /** Maximum time that a search waits until followers have received what it found, in milliseconds. */
 const SETTLE_MS = 2_000
 
@@ -35,7 +40,9 @@ export interface Following extends AsyncDisposable {
 }
 
 interface Followed {
-  /** Time up to which followers have received everything, in milliseconds since the epoch. */
+  /** Time of the first `follow`, in milliseconds since the epoch. */
+  readonly from: number
+  /** Time of the last read, in milliseconds since the epoch. */
   since: number
   readonly delivered: Set<string>
 }
@@ -55,7 +62,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     if (!failing && followed.size > 0) log.warn({ err: error }, 'request log cannot be followed; retrying')
     failing = true
   }
-  const listener = createListener({ login, onPayload, onListening: () => register(), onFailure: failed })
+  const listener = createListener({ login, channel: CHANNEL, onPayload, onListening: () => register(), onFailure: failed })
   // Notifications arrive in the order of their commits: this one after all records kept by now.
   const barriers = createBarriers((token) => listener.run(`SELECT pg_notify('${CHANNEL}', $1)`, [`${followerId} ${token}`]))
   const renewing = every(RENEW_MS, async () => (followed.size > 0 ? register().catch(failed) : undefined))
@@ -91,7 +98,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
   async function catchUp(tunnel: string): Promise<void> {
     const state = followed.get(tunnel)
     if (!state) return
-    const since = lowestId(state.since)
+    const since = lowestId(Math.max(state.from, state.since - OVERLAP_MS))
     state.since = Date.now()
     await read(tunnel, `id >= $2 ORDER BY id DESC LIMIT ${CATCH_UP_ROWS}`, [since])
   }
@@ -113,8 +120,9 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     }
   }
 
-  async function allDelivered(signal: AbortSignal): Promise<void> {
+  async function allDelivered(tunnel: string, signal: AbortSignal): Promise<void> {
     await registering
+    enqueue(() => catchUp(tunnel))
     await barriers.pass(signal)
   }
 
@@ -123,7 +131,8 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
       const stop = followers.follow(tunnel, hearer)
       if (!isUuid(tunnel)) return stop
       if (!followed.has(tunnel)) {
-        followed.set(tunnel, { since: Date.now(), delivered: new Set() })
+        const from = Date.now()
+        followed.set(tunnel, { from, since: from, delivered: new Set() })
         listener.start()
         // Fails before the first connection, which registers by itself.
         register().catch(ignore)
@@ -136,7 +145,7 @@ export function createFollowing({ ask, login, log }: FollowingDeps): Following {
     async delivered(tunnel) {
       if (!followed.has(tunnel)) return
       const timeout = AbortSignal.timeout(SETTLE_MS)
-      await Promise.race([allDelivered(timeout).catch(failed), whenAborted(timeout)])
+      await Promise.race([allDelivered(tunnel, timeout).catch(failed), whenAborted(timeout)])
     },
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()

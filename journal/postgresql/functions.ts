@@ -1,3 +1,4 @@
+import { ADD_DELIVERY, WEBHOOK_CHANNEL } from './deliveries.ts'
 import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
 
 /** Channel of notifications. The payload is the uid of a followed tunnel and the ids of kept requests, separated by spaces. */
@@ -116,8 +117,15 @@ const KEEP_CONNECTIONS = `
     INSERT INTO presence AS p (tunnel, connected_at)
     SELECT tunnel, max(at) FROM fresh WHERE type = 'connect' GROUP BY tunnel ORDER BY tunnel
     ON CONFLICT (tunnel) DO UPDATE SET connected_at = greatest(p.connected_at, excluded.connected_at)
+  ), entered AS (
+    INSERT INTO tunnel_events (session, type, id, record)
+    SELECT DISTINCT ON (session, type) session, type, id, row_to_json(fresh) FROM fresh WHERE NOT EXISTS (
+      SELECT FROM sessions AS s WHERE s.session = fresh.session AND CASE type WHEN 'connect' THEN s.opened IS NOT NULL ELSE s.ended END
+    ) ORDER BY session, type, id ON CONFLICT DO NOTHING RETURNING id
+  ), notified AS (
+    SELECT pg_notify('${WEBHOOK_CHANNEL}', '') FROM entered LIMIT 1
   )
-  SELECT count(*) FROM given WHERE NOT (id >= low AND id < high) INTO refused;`
+  SELECT (SELECT count(*) FROM given WHERE NOT (id >= low AND id < high)), (SELECT count(*) FROM notified) INTO refused, told;`
 
 /** SQL condition: an entry records the same write of a resource as `given`. */
 const sameWrite = (entry: string): string =>
@@ -167,11 +175,12 @@ export const FUNCTIONS = [
   define('keep_audit(records json)', declare(AUDIT_DAYS), KEEP_AUDIT),
   `CREATE OR REPLACE FUNCTION identity() RETURNS uuid LANGUAGE sql STABLE SECURITY DEFINER
    SET search_path = pg_catalog, journal, pg_temp AS $$ SELECT id FROM journal.identity $$;`,
+  define('add_delivery(delivery json)', 'DECLARE refused integer;', ADD_DELIVERY),
   define('follow(tunnels uuid[], who uuid)', 'DECLARE refused integer;', FOLLOW),
 ].join('\n')
 
 /** Functions that each role may call. No other role may call them. */
 export const CALLABLE = {
   edge: ['keep_requests', 'keep_connections', 'identity'],
-  reader: ['keep_audit', 'follow'],
+  reader: ['keep_audit', 'follow', 'add_delivery'],
 } as const

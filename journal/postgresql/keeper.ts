@@ -41,7 +41,8 @@ const STATEMENT_MS = 30_000
 const IDENTITY_MS = 5_000
 /** Maximum age of a login that was read, in milliseconds. */
 const LOGIN_MS = 5_000
-const KEEP_REQUESTS = {
+/** Statement that keeps requests; its values are columns of record-format.ts. */
+export const KEEP_REQUESTS = {
   name: 'keep-requests',
   text: `SELECT journal.keep_requests($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS refused`,
 }

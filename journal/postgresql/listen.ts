@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { createClient, closeClient, type LoginSource } from './client.ts'
-import { CHANNEL } from './functions.ts'
 
 const RETRY_MS = 1_000
 const ANSWER_MS = 10_000
 
 export interface ListenerDeps {
   readonly login: LoginSource
+  readonly channel: string
   /** Called with the payload of each notification. */
   readonly onPayload: (payload: string) => void
   /** Called each time that listening has begun: at first, and after each break of the connection. */
@@ -27,7 +27,7 @@ export interface Listener extends AsyncDisposable {
   run(text: string, values: readonly unknown[]): Promise<void>
 }
 
-export function createListener({ login, onPayload, onListening, onFailure }: ListenerDeps): Listener {
+export function createListener({ login, channel, onPayload, onListening, onFailure }: ListenerDeps): Listener {
   const closing = new AbortController()
   let client: pg.Client | undefined
   let currentLogin: string | undefined
@@ -44,7 +44,7 @@ export function createListener({ login, onPayload, onListening, onFailure }: Lis
     try {
       await opened.connect()
       closing.signal.addEventListener('abort', stop)
-      await opened.query(`LISTEN ${CHANNEL}`)
+      await opened.query(`LISTEN ${channel}`)
       client = opened
       currentLogin = JSON.stringify(credentials)
       await onListening()

@@ -2,12 +2,16 @@ import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { CALLABLE, FUNCTIONS } from './functions.ts'
 import { createClient, closeClient, ignore, type LoginSource } from './client.ts'
+import { DATABASE_TABLES } from './databases.ts'
+import { WEBHOOK_TABLES } from './deliveries.ts'
+import { hourOf, SAMPLE_DAYS } from '../databases.ts'
 import { makeRoom, expiredPartitions, requiredPartitions } from './partitions.ts'
-import { EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
+import { AUDIT_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
+import { DELIVERY_DAYS } from '../webhooks.ts'
 import { BACKEND_TIMES, PARTITIONED_TABLES, GENERATIONS, HOSTNAMES, REFUSALS, TABLES } from './tables.ts'
 
 /** Steps of the schema's layout; each builds the next layout from the previous one. A schema of a newer Mooring is rejected. */
-const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS, HOSTNAMES, BACKEND_TIMES]
+const STEPS: readonly string[] = [TABLES, GENERATIONS, REFUSALS, HOSTNAMES, BACKEND_TIMES, WEBHOOK_TABLES, DATABASE_TABLES]
 /** Number of the advisory lock under which two operators take turns: "moorj" in ASCII. */
 const LOCK = 0x6d_6f_6f_72_6a
 const DAY_MS = 86_400_000
@@ -161,6 +165,11 @@ async function removeRows(client: pg.Client, now: number): Promise<void> {
     [now - EVENT_DAYS * DAY_MS],
   )
   await client.query('DELETE FROM followed WHERE until < now()')
+  await client.query('DELETE FROM tunnel_events WHERE id < lowest_id($1)', [now - EVENT_DAYS * DAY_MS])
+  await client.query('DELETE FROM deliveries WHERE id < lowest_id($1) AND next_at IS NULL', [now - DELIVERY_DAYS * DAY_MS])
+  await client.query('DELETE FROM failure_streaks WHERE since < $1', [now - EVENT_DAYS * DAY_MS])
+  await client.query('DELETE FROM usage WHERE hour < $1', [hourOf(now - AUDIT_DAYS * DAY_MS)])
+  await client.query('DELETE FROM samples WHERE at < $1', [now - SAMPLE_DAYS * DAY_MS])
 }
 
 /**

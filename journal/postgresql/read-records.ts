@@ -1,4 +1,6 @@
 import {
+  auditConditions,
+  connectionConditions,
   auditColumns,
   auditOf,
   type Conditions,
@@ -95,33 +97,18 @@ export type EventReader = Pick<JournalReader, 'connections' | 'auditEntries' | '
 /** Reads connections and audit entries, newest first, and the open sessions. */
 export function createEventReader(ask: Ask): EventReader {
   return {
-    async connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
-      if (!isUuid(tunnel)) return []
-      const { where, values } = conditions()
-        .and('tunnel = $', tunnel)
-        .and('id < $', startOf(before))
-        .and('at >= $', from)
-        .and('at < $', to)
-        .and('type = $', type)
-        .and('ip = $', clientIp)
-        .and('type <> $', refused ? undefined : 'refused')
+    async connections(filter, { limit, before }) {
+      if (!isUuid(filter.tunnel)) return []
+      const ofTunnel = conditions().and('tunnel = $', filter.tunnel).and('id < $', startOf(before))
+      const { where, values } = connectionConditions(ofTunnel, filter)
       const page = (table: string) => `SELECT * FROM journal.${table} WHERE ${where} ORDER BY id DESC LIMIT ${limit}`
       const both = `(${page('connections')}) UNION ALL (${page('refusals')}) ORDER BY id DESC LIMIT ${limit}`
       // Layout 2 kept refused logins among the connections.
-      const rows = await ask(refused && type === undefined ? both : page('connections'), values)
+      const rows = await ask(filter.refused && filter.type === undefined ? both : page('connections'), values)
       return rows.map(connectionOf)
     },
-    async auditEntries({ namespace, kind, id, hostname, actor, action, from, to }, { limit, before }) {
-      const { where, values } = conditions()
-        .and('namespace = $', namespace)
-        .and('id < $', startOf(before))
-        .and('at >= $', from)
-        .and('at < $', to)
-        .and('kind = $', kind)
-        .and('resource = $', id)
-        .and('resource IN (SELECT resource FROM journal.audit WHERE hostname = $)', hostname)
-        .and('actor_name = $', actor)
-        .and('action = $', action)
+    async auditEntries(filter, { limit, before }) {
+      const { where, values } = auditConditions(conditions().and('id < $', startOf(before)), filter, 'journal.audit')
       const rows = await ask(
         `SELECT ${auditColumns('journal.audit')} FROM journal.audit WHERE ${where} ORDER BY id DESC LIMIT ${limit}`,
         values,

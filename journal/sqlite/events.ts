@@ -1,9 +1,12 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { AuditRecord, ConnectionRecord, AuditedChange, AuditFilter, ConnectionFilter, Page } from '../port.ts'
+import type { DeliveryKeeper } from './deliveries.ts'
 import { bytesOfId, idOfBytes, startOf, type TunnelNumbers } from './ids.ts'
 import {
   auditColumns,
+  auditConditions,
   auditOf as auditOfRow,
+  connectionConditions,
   connectionOf as connectionOfRow,
   type EventRow,
   createConditions,
@@ -16,8 +19,11 @@ export interface EventKeeper {
   readonly audit: (json: string) => void
 }
 
-/** Creates the part of the writing thread that keeps connections and audit entries. Their ids must be valid. */
-export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): EventKeeper {
+/**
+ * Creates the part of the writing thread that keeps connections and audit entries. Their ids must be valid. `enter` receives new connects and
+ * disconnects, for webhooks.
+ */
+export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers, enter: DeliveryKeeper['event']): EventKeeper {
   const addConnection = db.prepare(`
     INSERT OR IGNORE INTO connections (tunnel, id, at, type, ip, method, session, fingerprint, password, reason, ms, edge)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -49,6 +55,7 @@ export function createEventKeeper(db: DatabaseSync, tunnels: TunnelNumbers): Eve
       connected.run(at, tunnel)
     }
     if (isNew && type === 'disconnect') closes.run(sessionId)
+    if (isNew && type !== 'refused') enter(record, json)
   }
 
   function audit(json: string): void {
@@ -88,29 +95,16 @@ export function createEventReader(db: DatabaseSync): EventReader {
   const findDeletion = db.prepare("SELECT 1 FROM audit WHERE resource = ? AND generation IS NULL AND action = 'delete' LIMIT 1")
 
   return {
-    connections({ tunnel, type, clientIp, refused, from, to }, { limit, before }) {
-      const { where, values } = conditions()
-        .and('connections.tunnel = (SELECT number FROM tunnels WHERE uid = $)', tunnel)
+    connections(filter, { limit, before }) {
+      const ofTunnel = conditions()
+        .and('connections.tunnel = (SELECT number FROM tunnels WHERE uid = $)', filter.tunnel)
         .and('id < $', startOf(before))
-        .and('at >= $', from)
-        .and('at < $', to)
-        .and('type = $', type)
-        .and('ip = $', clientIp)
-        .and('type <> $', refused ? undefined : 'refused')
+      const { where, values } = connectionConditions(ofTunnel, filter)
       const sql = `SELECT connections.*, uid FROM connections JOIN tunnels ON number = tunnel WHERE ${where} ORDER BY id DESC LIMIT ?`
       return all(sql, [...values, limit]).map(connectionOf)
     },
-    audit({ namespace, kind, id, hostname, actor, action, from, to }, { limit, before }) {
-      const { where, values } = conditions()
-        .and('namespace = $', namespace)
-        .and('id < $', startOf(before))
-        .and('at >= $', from)
-        .and('at < $', to)
-        .and('kind = $', kind)
-        .and('resource = $', id)
-        .and('resource IN (SELECT resource FROM audit WHERE hostname = $)', hostname)
-        .and('actor_name = $', actor)
-        .and('action = $', action)
+    audit(filter, { limit, before }) {
+      const { where, values } = auditConditions(conditions().and('id < $', startOf(before)), filter, 'audit')
       return all(`SELECT ${auditColumns('audit')} FROM audit WHERE ${where} ORDER BY id DESC LIMIT ?`, [...values, limit]).map(
         auditOf,
       )

@@ -4,10 +4,12 @@ import { Buffer } from 'node:buffer'
 import { MooringError } from '../../shared/errors.ts'
 import type { RequestRecord } from '../port.ts'
 import { RequestLines } from '../request-text.ts'
+import { DATABASE_TABLES } from './databases.ts'
+import { WEBHOOK_TABLES } from './deliveries.ts'
 import { idOfBytes, timeOfId } from './ids.ts'
 
 /** Layout of the file; a file of a newer layout is rejected. */
-const LAYOUT = 6
+const LAYOUT = 8
 const LOG_BYTES = 64 * 1024 * 1024
 /** Maximum wait for a lock in milliseconds. A checkpoint and a write wait for each other no longer than the disk takes. */
 const BUSY_MS = 10_000
@@ -65,6 +67,8 @@ const TABLES = `
   CREATE INDEX audit_by_id ON audit (id);
   CREATE INDEX audit_by_resource ON audit (resource, generation, action);
   CREATE INDEX audit_by_hostname ON audit (hostname) WHERE hostname IS NOT NULL;
+  ${WEBHOOK_TABLES}
+  ${DATABASE_TABLES}
 `
 
 /** Name of the table with the requests of a day. */
@@ -130,6 +134,8 @@ const STEPS: readonly (string | ((db: DatabaseSync) => void))[] = [
   packDays,
   ADD_HOSTNAME,
   BACKEND_TIMES,
+  WEBHOOK_TABLES,
+  DATABASE_TABLES,
 ]
 
 /** Creates the tables, or upgrades those of an earlier layout. */

@@ -1,8 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { DELIVERY_DAYS } from '../webhooks.ts'
 import { AUDIT_DAYS, CLIENT_MINUTE_DAYS, EVENT_DAYS, REQUEST_DAYS } from '../port.ts'
+import { HOUR_MS } from '../../shared/database-usage.ts'
+import { SAMPLE_DAYS } from '../databases.ts'
 import { MINUTE_MS } from '../search.ts'
 import { DAY_MS, dayTable } from './layout.ts'
-import { lowestId } from './ids.ts'
+import { idOfBytes, lowestId } from './ids.ts'
 
 /** Maximum number of rows that one step removes: a step delays writes by some milliseconds. */
 const STEP_ROWS = 2_000
@@ -20,6 +23,8 @@ export function* retentionSteps(db: DatabaseSync, now: number): Generator<Step, 
   // An open session is known by its connect record alone.
   yield* inSteps(db, 'connections', `id < ? AND session NOT IN (SELECT session FROM open_sessions)`, [events])
   yield* inSteps(db, 'audit', 'id < ?', [lowestId(now - AUDIT_DAYS * DAY_MS)])
+  yield* ofWebhooks(db, now)
+  yield* ofDatabases(db, now)
   yield* ofTunnels(db, now)
 }
 
@@ -47,6 +52,42 @@ function* inSteps(
   while (removed === STEP_ROWS) {
     yield () => {
       removed = Number(remove.run(...values).changes)
+    }
+  }
+}
+
+function* ofWebhooks(db: DatabaseSync, now: number): Generator<Step, void, undefined> {
+  const idBefore = (days: number) => idOfBytes(lowestId(now - days * DAY_MS))
+  const events = db.prepare('DELETE FROM tunnel_events WHERE id < ?')
+  yield () => void events.run(idBefore(EVENT_DAYS))
+  const remove = db.prepare(
+    `DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE id < ? AND next_at IS NULL LIMIT ${STEP_ROWS})`,
+  )
+  let removed = STEP_ROWS
+  while (removed === STEP_ROWS) {
+    yield () => {
+      removed = Number(remove.run(idBefore(DELIVERY_DAYS)).changes)
+    }
+  }
+  const streaks = db.prepare('DELETE FROM failure_streaks WHERE since < ?')
+  yield () => void streaks.run(now - EVENT_DAYS * DAY_MS)
+}
+
+function* ofDatabases(db: DatabaseSync, now: number): Generator<Step, void, undefined> {
+  const removals = [
+    ['usage', 'hour < ?', (now - AUDIT_DAYS * DAY_MS) / HOUR_MS],
+    ['samples', 'at < ?', now - SAMPLE_DAYS * DAY_MS],
+  ] as const
+  for (const [table, condition, oldest] of removals) {
+    const key = table === 'usage' ? 'database, since, item' : 'database, at'
+    const remove = db.prepare(
+      `DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} WHERE ${condition} LIMIT ${STEP_ROWS})`,
+    )
+    let removed = STEP_ROWS
+    while (removed === STEP_ROWS) {
+      yield () => {
+        removed = Number(remove.run(Math.floor(oldest)).changes)
+      }
     }
   }
 }

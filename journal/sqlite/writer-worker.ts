@@ -1,4 +1,6 @@
 import { workerData } from 'node:worker_threads'
+import { createDatabaseKeeper } from './databases.ts'
+import { createDeliveryKeeper } from './deliveries.ts'
 import { createEventKeeper } from './events.ts'
 import { createRequestKeeper } from './requests.ts'
 import { openForWriting } from './layout.ts'
@@ -12,7 +14,9 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
   const db = openForWriting(path)
   const tunnels = createTunnelNumbers(db)
   const requests = createRequestKeeper(db, tunnels)
-  const events = createEventKeeper(db, tunnels)
+  const deliveries = createDeliveryKeeper(db)
+  const events = createEventKeeper(db, tunnels, deliveries.event)
+  const databases = createDatabaseKeeper(db)
   let sweeping: ReturnType<typeof retentionSteps> | undefined
 
   function inTransaction<T>(act: () => T): T {
@@ -56,11 +60,33 @@ function openWriter(path: string): Answer<WriterRequest, WriterReply> {
     return { type: 'swept', more: true }
   }
 
+  function done(act: () => void): WriterReply {
+    inTransaction(act)
+    return { type: 'done' }
+  }
+
   return (request) => {
-    if (request.type === 'keep') return keep(request)
-    if (request.type === 'sweep') return sweep(request.now)
-    db.close()
-    return { type: 'closed' }
+    switch (request.type) {
+      case 'keep':
+        return keep(request)
+      case 'sweep':
+        return sweep(request.now)
+      case 'dispatch':
+        return done(() => deliveries.dispatch(request.events, request.deliveries))
+      case 'addDelivery':
+        return done(() => deliveries.add(request.delivery))
+      case 'finish':
+        return { type: 'finished', streak: inTransaction(() => deliveries.finish(request.attempt)) }
+      case 'abandon':
+        return done(() => deliveries.abandon(request.webhook, request.error, request.manual))
+      case 'forgive':
+        return done(() => deliveries.forgive(request.webhook))
+      case 'keepDatabases':
+        return done(() => databases.keep(request))
+      case 'close':
+        db.close()
+        return { type: 'closed' }
+    }
   }
 }
 

@@ -70,7 +70,7 @@ const entries = async () =>
   )
 
 const untilThere = (...desired: readonly string[]) =>
-  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...desired])), { timeout: 10_000, interval: 20 })
+  vi.waitFor(async () => expect(await entries()).toEqual(expect.arrayContaining([...desired])), { timeout: 60_000, interval: 20 })
 
 test('an unrecorded change gets an entry, a recorded one gets no second entry', async () => {
   const seen = await tunnel('seen')
@@ -128,7 +128,7 @@ test('a query is repeated when the journal is unavailable', async () => {
   }
   await tunnel('web')
   const { warnings } = await looking(sometimes)
-  await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1), { timeout: 15_000 })
+  await vi.waitFor(() => expect(warnings.length).toBeGreaterThan(1), { timeout: 60_000 })
   away = false
   await untilThere('nobody unknown create Tunnel web 1')
 })
@@ -147,7 +147,7 @@ test('while the journal is unavailable the oldest changes are dropped, and found
   for (const name of names) await tunnel(name)
   const gone = await tunnel('gone')
   await store.delete(Tunnel, gone.metadata)
-  await vi.waitFor(async () => expect(await forgotten()).toBe(9), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await forgotten()).toBe(9), { timeout: 60_000 })
   away = false
   const created = ['before', ...names].map((name) => `nobody unknown create Tunnel ${name} 1`)
   await untilThere(...created, 'nobody unknown delete Tunnel gone -')

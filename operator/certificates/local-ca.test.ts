@@ -46,6 +46,15 @@ test('a server certificate is valid for exactly its names, and for at most 90 da
   expect(certificate.validToDate.getTime()).toBeLessThanOrEqual(inDays(90).getTime())
 })
 
+test('a certificate has an RSA key on request, and a stored one of the other algorithm is replaced', async () => {
+  const rsa = await issueCertificate({ ca, names: NAMES, now, key: 'rsa' })
+  const { publicKey } = new X509Certificate(rsa.certificate)
+  expect([publicKey.asymmetricKeyType, publicKey.asymmetricKeyDetails?.modulusLength]).toEqual(['rsa', 2048])
+  expect(stillGood(rsa, { ca, names: NAMES, now, key: 'rsa' })).toBe(true)
+  expect(stillGood(rsa, { ca, names: NAMES, now })).toBe(false)
+  expect(stillGood(server, { ca, names: NAMES, now, key: 'rsa' })).toBe(false)
+})
+
 test('a server certificate expires no later than its CA', async () => {
   const late = await issueCertificate({ ca, names: NAMES, now: inDays(3_640) })
   expect(new X509Certificate(late.certificate).validTo).toBe(new X509Certificate(ca.certificate).validTo)

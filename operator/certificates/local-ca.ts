@@ -9,6 +9,10 @@ export interface KeyPair {
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const RSA = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256', publicExponent: Uint8Array.of(1, 0, 1), modulusLength: 2048 }
+
+/** Algorithm of a certificate's key. `rsa` is for servers with old TLS libraries, which complete no handshake with the elliptic key. */
+export type KeyAlgorithm = 'elliptic' | 'rsa'
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const CA_LIFETIME = 3_653 * DAY
@@ -47,6 +51,8 @@ export interface IssueRequest {
   readonly now: Date
   /** Role of the holder in a connection; `peer` means both. Default `server`. */
   readonly usage?: 'server' | 'client' | 'peer'
+  /** Default `elliptic`. */
+  readonly key?: KeyAlgorithm | undefined
   /** Common name. Default: a constant without meaning. */
   readonly subject?: string
 }
@@ -57,12 +63,13 @@ export async function issueCertificate({
   names,
   now,
   usage = 'server',
+  key = 'elliptic',
   subject = 'Mooring',
 }: IssueRequest): Promise<KeyPair> {
   const x509 = await loadX509()
   const issuer = new x509.X509Certificate(ca.certificate)
   const signingKey = await crypto.subtle.importKey('pkcs8', derOf(ca.key), ALGORITHM, false, ['sign'])
-  const keys = await crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
+  const keys = await crypto.subtle.generateKey(key === 'rsa' ? RSA : ALGORITHM, true, ['sign', 'verify'])
   const { serverAuth, clientAuth } = x509.ExtendedKeyUsage
   const usages = { server: [serverAuth], client: [clientAuth], peer: [serverAuth, clientAuth] }
   const certificate = await x509.X509CertificateGenerator.create({
@@ -105,11 +112,12 @@ function renewalOf({ validFromDate, validToDate }: X509Certificate): Date {
   return new Date(from + ((validToDate.getTime() - from) * 2) / 3)
 }
 
-/** Whether `stored` may stay in use: signed by this CA, valid for every name, and not yet due for renewal. */
-export function stillGood(stored: KeyPair, { ca, names, now }: IssueRequest): boolean {
+/** Whether `stored` may stay in use: signed by this CA, valid for every name, with a key of this algorithm, and not yet due for renewal. */
+export function stillGood(stored: KeyPair, { ca, names, now, key = 'elliptic' }: IssueRequest): boolean {
   const certificate = new X509Certificate(stored.certificate)
   const authority = new X509Certificate(ca.certificate)
-  return isIssued(certificate, { authority, names, now }) && now < renewalOf(certificate)
+  const isOfKind = certificate.publicKey.asymmetricKeyType === (key === 'rsa' ? 'rsa' : 'ec')
+  return isOfKind && isIssued(certificate, { authority, names, now }) && now < renewalOf(certificate)
 }
 
 /** Whether a certificate is one that the CA would issue, and has become valid. It may have expired. */

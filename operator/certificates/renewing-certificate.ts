@@ -1,9 +1,11 @@
-import { issueCertificate, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
+import { issueCertificate, type KeyAlgorithm, type KeyPair, renewalTime, stillGood } from './local-ca.ts'
 
 export interface CertificatesDeps {
   readonly ca: KeyPair
   /** Host names and IP addresses of the certificate. */
   readonly names: readonly string[]
+  /** Default: elliptic. */
+  readonly key?: KeyAlgorithm | undefined
   /** Certificate of an earlier start; reused while it is valid. */
   readonly stored?: KeyPair | undefined
   readonly now?: () => Date
@@ -23,14 +25,14 @@ export interface Certificates extends Disposable {
 const HOUR = 3_600_000
 
 export async function createCertificates(deps: CertificatesDeps): Promise<Certificates> {
-  const { ca, names, stored, now = () => new Date(), onError = () => undefined } = deps
+  const { ca, names, key = 'elliptic', stored, now = () => new Date(), onError = () => undefined } = deps
   const handlers: ((renewed: KeyPair) => void)[] = []
-  let current =
-    stored && stillGood(stored, { ca, names, now: now() }) ? stored : await issueCertificate({ ca, names, now: now() })
+  const request = () => ({ ca, names, key, now: now() })
+  let current = stored && stillGood(stored, request()) ? stored : await issueCertificate(request())
 
   async function check(): Promise<void> {
     if (now() < renewalTime(current.certificate)) return
-    current = await issueCertificate({ ca, names, now: now() })
+    current = await issueCertificate(request())
     for (const handler of handlers) handler(current)
   }
 

@@ -25,8 +25,8 @@ async function start() {
 
 test.each([
   { how: 'deleted', data: undefined },
-  { how: 'robbed of a key', data: { rsa: null } },
-  { how: 'given what is no key', data: encodeSecret({ rsa: 'no key' }) },
+  { how: 'stripped of a key', data: { rsa: null } },
+  { how: 'given an invalid key', data: encodeSecret({ rsa: 'no key' }) },
 ])('host keys whose Secret was $how by hand are restored', async ({ data }) => {
   await using at = await start()
   const { store } = at

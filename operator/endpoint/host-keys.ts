@@ -33,11 +33,11 @@ export type HostKeysOf = { readonly name: string; readonly owners: readonly Owne
 
 export interface HostKeyring {
   /**
-   * Returns the endpoint's host keys, generated the first time: Ed25519, ECDSA P-256, and RSA for old clients. Present keys stay. Keys that
-   * were deleted or damaged by hand are restored from the memory of this process, otherwise generated anew.
+   * Returns the endpoint's host keys and generates missing ones: Ed25519, ECDSA P-256, and RSA for old clients. Existing keys stay. Keys
+   * that were deleted or damaged by hand are restored from the memory of this process, otherwise generated anew.
    */
   open(endpoint: HostKeysOf): Promise<HostKeys>
-  /** Forgets the keys of a deleted endpoint. */
+  /** Removes the keys of a deleted endpoint from memory. */
   forget(endpoint: string): void
 }
 
@@ -58,7 +58,7 @@ export function createHostKeyring(store: Store): HostKeyring {
   }
 }
 
-/** Opens the host keys before the endpoint exists; its reconcile adds owner and labels to the Secret. */
+/** Opens the host keys before the endpoint exists. The reconcile of the endpoint later adds the owner to the Secret. */
 export const openHostKeys = (store: Store, endpoint: string): Promise<HostKeys> =>
   createHostKeyring(store).open({ name: endpoint, owners: [] })
 
@@ -67,7 +67,7 @@ const keysOf = (kept: Texts): HostKeys => ({
   publicKeys: HOST_KEY_TYPES.map((type) => kept[`${type}.pub`] ?? ''),
 })
 
-/** Returns for each type the first valid key in `from`, otherwise a new one. */
+/** Returns a complete set of keys: of each type the first valid key in `from`, otherwise a new one. */
 async function whole(from: readonly Texts[]): Promise<Texts> {
   const pairs = await Promise.all(
     HOST_KEY_TYPES.map(async (type) => {

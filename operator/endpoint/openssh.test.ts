@@ -28,7 +28,7 @@ test.each([
 })
 
 test.each(['ed25519', 'ecdsa', 'rsa'])(
-  'a key of type %s that ssh-keygen has made, with a comment, says which is its public half',
+  'publicLineIn reads the public half of an %s key that ssh-keygen has made, and none of an encrypted key',
   async (type) => {
     const dir = await mkdtemp(join(tmpdir(), 'mooring-keys-'))
     try {
@@ -50,7 +50,7 @@ function changed(file: string, change: (bytes: Buffer) => Buffer): string {
   return [head, change(Buffer.from(lines.slice(0, -1).join(''), 'base64')).toString('base64'), lines.at(-1), ''].join('\n')
 }
 
-test('a damaged key has no public half', () => {
+test('publicLineIn returns undefined for a damaged key', () => {
   const file = openSshPrivateKey(generateKeyPairSync('ed25519').privateKey)
   const { length } = Buffer.from(file.split('\n').slice(1, -2).join(''), 'base64')
   expect(publicLineIn(changed(file, (bytes) => bytes))).toBeDefined()
@@ -59,7 +59,7 @@ test('a damaged key has no public half', () => {
     expect(publicLineIn(text)).toBeUndefined()
 })
 
-test('reading any file throws nothing', () => {
+test('publicLineIn throws for no file', () => {
   const file = openSshPrivateKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
   const flips = fc.array(fc.tuple(fc.nat(400), fc.nat(255)), { minLength: 1, maxLength: 4 })
   fc.assert(

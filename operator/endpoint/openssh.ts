@@ -23,7 +23,7 @@ function number(base64url: string): Buffer {
 
 type KeyType = 'ssh-ed25519' | 'ssh-rsa' | 'ecdsa-sha2-nistp256'
 
-/** @throws MooringError `unknown_key` */
+/** Returns the SSH name of the type of a key. @throws MooringError `unknown_key` for a key of another type */
 function typeOf({ kty = '', crv = '' }: JsonWebKey): KeyType {
   if (kty === 'OKP' && crv === 'Ed25519') return 'ssh-ed25519'
   if (kty === 'RSA') return 'ssh-rsa'
@@ -63,7 +63,7 @@ function blobOf(key: KeyObject): { readonly type: KeyType; readonly blob: Buffer
   return { type, blob: Buffer.concat([text(type), ...PUBLIC[type](fieldsOf(jwk))]) }
 }
 
-/** Line of OpenSSH's public key format, `ssh-ed25519 AAAA…`, of any key that node:crypto reads. @throws MooringError `unknown_key` */
+/** Returns the line of a key in OpenSSH's public key format, `ssh-ed25519 AAAA…`. @throws MooringError `unknown_key` */
 export function publicLine(key: KeyObject): string {
   const { type, blob } = blobOf(key)
   return `${type} ${blob.toString('base64')}`
@@ -90,8 +90,8 @@ export function openSshPrivateKey(key: KeyObject): string {
 const FILE = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----\s*$/
 
 /**
- * Line of the public half of a private key file in OpenSSH's format. Undefined unless the file is complete, unencrypted and of a supported
- * type. The mathematical relation of its numbers is not verified.
+ * Returns the line of the public half of a private key file in OpenSSH's format; undefined unless the file is complete, unencrypted and of
+ * a supported type. Does not verify that the numbers of the key belong together.
  */
 export function publicLineIn(file: string): string | undefined {
   const bytes = Buffer.from(FILE.exec(file)?.[1] ?? '', 'base64')

@@ -22,6 +22,7 @@ test('an endpoint recreated under its name gets new host keys', async () => {
   const reconcile = createEndpointReconciler({
     ...{ store, endpoints: endpoints.cache, issuers: { local: localIssuer(() => ca), acme: undefined }, report },
     ...{ regions: settableCache(Region).cache, tunnels: settableCache(Tunnel, tunnelIndexes).cache },
+    now: () => new Date(),
     runtime: { ensure: async () => ({ ready: 1 }), onChange: () => () => undefined },
   })
   const endpoint = tunnelEndpoint()

@@ -4,10 +4,15 @@ import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
+import { sharedCertificate } from '../../shared/edge-objects.ts'
+import { replacing } from '../../shared/merge-patch.ts'
+import type { RecordState } from '../acme/dns/record-watch.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { type Issuers, signsFor } from '../tunnel/certificate-issuer.ts'
 import { ISSUER_MISSING } from '../tunnel/resources.ts'
+import { acmeStatusOf } from './acme-status.ts'
+import { createCertificateCopier, type OwnCertificateStatus } from './own-certificate.ts'
 import { createHostKeyring } from './host-keys.ts'
 import { ownersOf, type EdgeRuntime, type EdgeState } from './runtime.ts'
 
@@ -20,29 +25,54 @@ export interface EndpointReconcilerDeps {
   readonly issuers: Issuers
   readonly runtime: EdgeRuntime
   readonly report: Report
+  readonly now: () => Date
 }
+
+/** Interval of reading the Secret of `spec.tlsSecretName`, which is not watched. */
+const OWN_SECRET_MS = 10_000
 
 /** Creates the reconciler of endpoints: it keeps their host keys and edges, and reports how many tunnels each serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
   const { store, endpoints, regions, tunnels, runtime, report } = deps
   const keyring = createHostKeyring(store)
+  const takeOver = createCertificateCopier(deps)
+  /** Endpoints without a shared certificate by ACME, whose order is deleted. */
+  const orderless = new Set<string>()
+
+  /** Deletes the order for the shared certificate of an endpoint that has none any more. */
+  async function dropOrder({ spec, metadata: { name } }: TunnelEndpoint): Promise<void> {
+    const isOrdered = spec.issuer === 'acme' && spec.certificates === 'wildcard'
+    if (isOrdered) orderless.delete(name)
+    else if (!orderless.has(name)) {
+      await deps.issuers.acme?.forget(sharedCertificate(name))
+      orderless.add(name)
+    }
+  }
+
   return async function reconcileEndpoint(key) {
     const endpoint = endpoints.get(key)
     if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
       keyring.forget(key.name)
+      await deps.issuers.acme?.forget(sharedCertificate(key.name))
       await runtime.forget?.(key.name)
       return { result: 'settled', reason: 'Gone' }
     }
+    await dropOrder(endpoint)
     const { publicKeys } = await keyring.open({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
     const state = await runtime.ensure(endpoint)
-    const decision = decisionOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state })
+    const { fields, problem } = await acmeStatusOf(endpoint, deps.issuers.acme)
+    const certificate = await takeOver(endpoint)
+    const decision = decisionOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state, certificate, problem })
     await report(TunnelEndpoint, endpoint, decision, {
+      ...fields,
+      certificate: certificate ? replacing(endpoint.status?.certificate, certificate) : null,
       hostKeys: publicKeys,
       readyReplicas: state.ready,
       strangersCertificate: state.strangersCertificate,
       tunnels: tunnels.countByIndex('endpoint', key.name),
     })
-    return { result: decision.status === 'True' ? 'settled' : 'waiting', reason: decision.reason }
+    const result = decision.status === 'True' ? 'settled' : 'waiting'
+    return { result, reason: decision.reason, ...(certificate && { requeueAfterMs: OWN_SECRET_MS }) }
   }
 }
 
@@ -50,18 +80,25 @@ interface Seen {
   readonly regions: readonly Region[]
   readonly issuers: Issuers
   readonly state: EdgeState
+  readonly certificate: OwnCertificateStatus | undefined
+  /** Why DNS does not have the record of dns-persist-01. */
+  readonly problem: RecordState['problem']
 }
 
 /** Ready condition of an endpoint. Pure. */
-function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state }: Seen): Decision {
+function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certificate, problem }: Seen): Decision {
   const { spec } = endpoint
   const { ready: edges, ...why } = state
   if (!regions.some((region) => region.spec.id === spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
   if (!signsFor(issuers, endpoint)) return ISSUER_MISSING
+  if (certificate && certificate.status !== 'valid') {
+    return notReady(EndpointReason.CertificateUnusable, certificate.lastError ?? 'the certificate has expired')
+  }
   if (edges === 0) {
     return notReady(why.isFailing ? EndpointReason.EdgesFailing : EndpointReason.Starting, why.message ?? 'no edge answers yet')
   }
+  if (problem) return notReady(problem.reason, problem.message)
   return ready(EndpointReason.Serving, `${edges} edges serve ${spec.domain}`)
 }

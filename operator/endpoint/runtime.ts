@@ -3,11 +3,11 @@ import { ownerReferenceTo, type OwnerReference } from '../../crds/kind.ts'
 
 /** Observed state of an endpoint's edges. */
 export interface EdgeState {
-  /** Number of edges that are ready. */
+  /** Number of edges that respond. */
   readonly ready: number
-  /** Reason why no edge is ready, for people. */
+  /** Reason why no edge responds, for the `Ready` condition. */
   readonly message?: string | undefined
-  /** Whether no edge is ready and waiting will not help. */
+  /** Whether no edge responds and waiting will not help. */
   readonly isFailing?: boolean | undefined
   /** Validity of the certificate for unknown hosts, RFC 3339 UTC. Absent where edges do not learn of it through the endpoint. */
   readonly strangersCertificate?: { readonly notBefore: string; readonly notAfter: string } | undefined
@@ -19,7 +19,10 @@ export interface EdgeRuntime {
   ensure(endpoint: TunnelEndpoint): Promise<EdgeState>
   /** Removes what is left of a deleted endpoint. Absent where the runtime leaves nothing. */
   forget?(name: string): Promise<void>
-  /** Gives edges the certificates of the endpoint's tunnels, whose set has changed. Absent where edges need no permission. */
+  /**
+   * Permits the edges to read the certificates of the endpoint's tunnels after their set has changed. Absent where edges need no
+   * permission.
+   */
   tunnelsChanged?(name: string): Promise<void>
   /** Calls `listener` with the name of an endpoint whose edges changed. @returns a function that unsubscribes */
   onChange(listener: (name: string) => void): () => void

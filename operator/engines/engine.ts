@@ -10,6 +10,10 @@ export interface AdminTarget {
   readonly ca?: string | undefined
   /** Client certificate and key of the administrator, in PEM; absent where the server does not require them. */
   readonly client?: { readonly certificate: string; readonly key: string } | undefined
+  /** Ranges whose clients {@link EngineAdmin.admit} always admits: those of the cluster's pods, or of this machine. Absent: none. */
+  readonly insiders?: readonly string[] | undefined
+  /** Whether clients reach the server by a port that a container publishes on loopback, so that it does not see their addresses. */
+  readonly isPublished?: boolean | undefined
 }
 
 /** Limits of one tenant that the engine itself enforces. */
@@ -40,6 +44,11 @@ export interface Enforced {
   readonly cancelled: number
   /** Number of sessions ended. */
   readonly ended: number
+  /**
+   * Names of tenants with a statement past its bound that no cancellation ended. They are suspended, and the server was shut down, which ends
+   * the sessions of all its tenants. Absent when there are none.
+   */
+  readonly stuck?: readonly string[]
 }
 
 /** State of a tenant's login; the server rejects logins of a disabled one. */
@@ -58,7 +67,7 @@ export interface Catalog {
   readonly tenants: ReadonlyMap<string, TenantState>
   /** Number of databases of the warm pool that are ready to be claimed. */
   readonly spare: number
-  /** Names of incomplete or discarded databases and roles that {@link EngineAdmin.tidy} would remove. */
+  /** Names of incomplete or discarded databases and roles, and of requests on MySQL, that {@link EngineAdmin.tidy} would remove. */
   readonly leftovers: readonly string[]
 }
 
@@ -83,16 +92,30 @@ export interface RefusedExtension {
   readonly message: string
 }
 
+/** Measured values of a server with one tenant. Counters rise from a start of the server on. */
+export interface Measured {
+  /** Number of connections of the tenant. */
+  readonly connections: number
+  /** Bytes of the tenant's database on disk. */
+  readonly sizeBytes: number
+  /** Counter of ended transactions, of reads and writes in an engine whose single operations are no transactions. */
+  readonly transactions: number
+  /** Counters of page reads, and of those that the cache did not have. */
+  readonly pages: { readonly reads: number; readonly misses: number }
+  /** Statements of at least 1 s: a counter, or the number of those that run now in an engine that does not count them. */
+  readonly slow: { readonly total: number } | { readonly running: number }
+}
+
 export const EngineCode = {
   /** The server cannot be reached, is starting, or ended the connection. The caller should retry. */
   unavailable: 'engine_unavailable',
-  /** The template cannot be copied while sessions are open on it. */
+  /** The template cannot be copied while sessions are open on it or write to it. */
   templateInUse: 'template_in_use',
   /** The template is not on this server. */
   templateMissing: 'template_missing',
   /** The server rejected the tenant's login. */
   loginRefused: 'login_refused',
-  /** The server has extensions by which a tenant could become superuser. */
+  /** The server has extensions or settings that break the isolation of tenants. */
   unsafe: 'server_unsafe',
   /** Any other error of the engine; `cause` has the original error. */
   failed: 'engine_failed',
@@ -118,7 +141,15 @@ export interface EngineAdmin extends AsyncDisposable {
   find(name: string): Promise<TenantState>
   /** Creates an isolated database and an enabled login with this password. Keeps an existing database and sets its login and password. */
   claim(tenant: Tenant, limits: Limits, origin: Origin): Promise<void>
-  /** Logs in over the network as the tenant. @throws `login_refused` */
+  /**
+   * Gives the only tenant of a restored dedicated server this name: renames its database and its login, and ends its sessions. Does nothing on a
+   * server without tenants. The password stays the former one until {@link EngineAdmin.claim}.
+   */
+  adopt(name: string): Promise<void>
+  /**
+   * Logs in over the network as the tenant; where {@link EngineAdmin.admit} excludes the operator's own address, checks the catalog instead.
+   * @throws `login_refused`
+   */
   verify(tenant: Tenant): Promise<void>
   /** Replaces the password, and ends every session that was opened with another one. The login stays enabled or disabled. */
   setPassword(tenant: Tenant): Promise<void>
@@ -131,6 +162,18 @@ export interface EngineAdmin extends AsyncDisposable {
   reset(name: string, origin: Origin): Promise<void>
   /** Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. */
   drop(name: string): Promise<void>
+  /**
+   * Restricts the tenants of a dedicated server to these source addresses and ranges, and to {@link AdminTarget.insiders}; undefined: every
+   * source. Rejects their logins from elsewhere, ends their sessions from there, and returns when that is done. Also applies to tenants that
+   * are claimed later, once it is called after their claim. The administrator is not restricted.
+   * @throws `engine_unavailable` while the server does not have its new rules yet
+   */
+  admit(sources: readonly string[] | undefined): Promise<void>
+  /**
+   * Ends the sessions from sources that the last {@link EngineAdmin.admit} excludes, where a login that began before it may complete after it.
+   * Returns their number; 0 for an engine that rejects such a login, and before the first `admit`.
+   */
+  endExcluded(): Promise<number>
   /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains. */
   tidy(size: number): Promise<boolean>
   /** Returns the extensions that the server offers; an empty list for an engine without extensions. */
@@ -148,6 +191,14 @@ export interface EngineAdmin extends AsyncDisposable {
   guardTransactionIds(): Promise<number>
   /** Returns bytes on disk by tenant name. `busy`: only databases with an active session. */
   sizes(which: 'all' | 'busy'): Promise<ReadonlyMap<string, number>>
+  /**
+   * Creates the login of the exporter beside a dedicated server, with the least rights that the exporter needs (docs/dedicated.md, "Exporters"),
+   * or gives it a new password. Undefined drops the login. On MySQL and MariaDB the caller first calls {@link EngineAdmin.admit}, which
+   * creates the procedure that the login must be allowed to execute.
+   */
+  monitor(password: string | undefined): Promise<void>
+  /** Measures a server whose only tenant has this name. Returns undefined when the database does not exist. */
+  measure(name: string): Promise<Measured | undefined>
 }
 
 /** Engine family. A new one needs a folder beside this file and an entry in index.ts. */

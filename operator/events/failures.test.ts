@@ -97,7 +97,7 @@ test('a failure is reported once when it appears in a status, and again when it 
     const { metadata } = await store.patchStatus(SharedInstance, key, { conditions })
     const seen = (instance?: SharedInstance) =>
       instance?.metadata.resourceVersion === metadata.resourceVersion ? true : undefined
-    await cache.waitFor(key, seen, AbortSignal.timeout(5_000))
+    await cache.waitFor(key, seen, AbortSignal.timeout(60_000))
   }
   const missing = condition('False', InstanceReason.DatabaseMissing)
   await become(missing)

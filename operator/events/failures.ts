@@ -1,9 +1,11 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts'
+import { DatabaseReason } from '../../crds/dedicated-database.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
 import { KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
+import { WebhookReason } from '../../crds/tunnel-webhook.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Conditioned, conditionOf } from '../../store/conditions.ts'
 import { type Key, StoreCode } from '../../store/port.ts'
@@ -21,6 +23,10 @@ const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.SizeExceeded,
   InstanceReason.DatabaseMissing,
   InstanceReason.CleanupBlocked,
+  DatabaseReason.UnknownPlan,
+  DatabaseReason.PlanWithoutMotor,
+  DatabaseReason.StorageShrinks,
+  DatabaseReason.StorageNotExpandable,
   ServerReason.MotorUnavailable,
   ServerReason.Crashed,
   ServerReason.Unsafe,
@@ -30,8 +36,18 @@ const FAILURES: ReadonlySet<string> = new Set([
   TunnelReason.NoActiveEndpoint,
   TunnelReason.EndpointMissing,
   TunnelReason.EndpointNotServed,
+  TunnelReason.RevokingCertificate,
+  TunnelReason.CertificateNotRevoked,
+  WebhookReason.ReceiverGone,
+  WebhookReason.TooManyFailures,
+  WebhookReason.TooManyWebhooks,
+  WebhookReason.AddressRefused,
+  WebhookReason.SecretNameTaken,
   EndpointReason.UnknownRegion,
   EndpointReason.EdgesFailing,
+  EndpointReason.CertificateUnusable,
+  EndpointReason.DnsRecordMissing,
+  EndpointReason.AccountMissing,
   ISSUER_MISSING.reason,
 ])
 

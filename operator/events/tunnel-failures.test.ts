@@ -115,7 +115,7 @@ test.each([
   await using at = await startTunnels(options)
   if (region) await at.makeRegion()
   await at.makeEndpoint('a')
-  await vi.waitFor(() => expect(at.told()).toContain(told), { timeout: 15_000 })
+  await vi.waitFor(() => expect(at.told()).toContain(told), { timeout: 60_000 })
 })
 
 test('an endpoint whose edges start causes no event', async () => {
@@ -123,7 +123,7 @@ test('an endpoint whose edges start causes no event', async () => {
   await at.makeRegion()
   await at.makeEndpoint('a')
   await vi.waitFor(async () => expect((await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.readyReplicas).toBe(0), {
-    timeout: 15_000,
+    timeout: 60_000,
   })
   expect(at.told()).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { databaseServer, readyCondition } from '../../test/builders/resources.ts'
-import { nextServer, serverName, usefulForMs } from './plan.ts'
+import { IDLE_MS, nextServer, retiresInMs, serverName, usefulForMs } from './plan.ts'
 
 const motor = 'postgresql-15.4.0'
 
@@ -84,6 +84,16 @@ test.each([
   },
 ])('free slots of a server $does', ({ server, at, ms }) => {
   expect(usefulForMs(server, at)).toBe(ms)
+})
+
+test.each([
+  { does: 'stays while it is in use', warm: false, isOwn: true, idleSince: undefined, ms: Infinity },
+  { does: 'stays a while for the next instance', warm: false, isOwn: true, idleSince: SINCE - 1_000, ms: IDLE_MS - 1_000 },
+  { does: 'is deleted after that', warm: false, isOwn: true, idleSince: SINCE - IDLE_MS - 1, ms: 0 },
+  { does: 'stays when its motor is warm', warm: true, isOwn: true, idleSince: SINCE - 2 * IDLE_MS, ms: Infinity },
+  { does: 'stays when an administrator created it', warm: false, isOwn: false, idleSince: SINCE - 2 * IDLE_MS, ms: Infinity },
+])('a server $does', ({ warm, isOwn, idleSince, ms }) => {
+  expect(retiresInMs({ warm, isOwn, idleSince }, SINCE)).toBe(ms)
 })
 
 test('a server is named after motor, region and ordinal', () => {

@@ -39,6 +39,25 @@ export function nextServer({ warm, headroom, free, waiting, ordinals }: Observed
   return ordinal
 }
 
+/** Time for which a server without instances stays up, unless its motor is warm: the next instance then does not wait for a start. */
+export const IDLE_MS = 600_000
+
+/** Observed state of one server. */
+export interface ObservedServer {
+  /** Whether its motor is warm: servers then keep free capacity. */
+  readonly warm: boolean
+  /** Whether the operator created it; an administrator may have created others. */
+  readonly isOwn: boolean
+  /** Time since which it has had no instance and none has waited for its motor, in ms since the epoch; undefined while it has some. */
+  readonly idleSince: number | undefined
+}
+
+/** Milliseconds from `now` until a server is deleted if nothing changes; Infinity for a server that stays. Pure. */
+export function retiresInMs({ warm, isOwn, idleSince }: ObservedServer, now: number): number {
+  if (warm || !isOwn || idleSince === undefined) return Infinity
+  return Math.max(0, idleSince + IDLE_MS - now)
+}
+
 /** Name of a server: `postgresql-15.4.0` in region 1 → `postgresql-15-4-0-r1-1`. Two operators with the same decision create one server. */
 export function serverName(motor: Motor, regionId: number, ordinal: number): string {
   return `${motor.replaceAll('.', '-')}-r${regionId}-${ordinal}`

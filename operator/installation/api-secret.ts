@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JSONWebKeySet, type JWK } from 'jose'
 import { auditPath, createValueDigest, type ValueDigest } from '../../journal/audit-entry.ts'
+import { createRestoreGrants, type RestoreGrants } from '../../shared/restore-grants.ts'
+import { createWebhookSecrets, type WebhookSecrets } from '../../shared/webhook-secrets.ts'
 import type { Store } from '../../store/port.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { createCertificates } from '../certificates/renewing-certificate.ts'
@@ -36,6 +38,8 @@ export interface KeptApiSecret extends Disposable {
   readonly auditPath: string
   /** Digest that replaces a possibly secret value in the audit log. */
   readonly digest: ValueDigest
+  readonly webhookSecrets: WebhookSecrets
+  readonly restoreGrants: RestoreGrants
   /** Restores deleted entries of the Secrets. A timer calls this. */
   check(): Promise<void>
 }
@@ -83,6 +87,8 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   return {
     auditPath: auditPath(Buffer.from(tokenSecret, 'hex')),
     digest: createValueDigest(Buffer.from(tokenSecret, 'hex')),
+    webhookSecrets: createWebhookSecrets(Buffer.from(tokenSecret, 'hex')),
+    restoreGrants: createRestoreGrants(Buffer.from(tokenSecret, 'hex')),
     check,
     [Symbol.dispose]() {
       clearInterval(timer)

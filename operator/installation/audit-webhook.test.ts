@@ -16,7 +16,7 @@ async function keep(status: number, there: object = webhooks({ service: { name: 
       return { status, body: status === 200 ? there : { kind: 'Status', reason: 'Forbidden', code: status } }
     },
   }
-  using kept = await keepAuditWebhook({ client, ca: 'PEM', path: '/audit/known', log })
+  await using kept = await keepAuditWebhook({ client, ca: 'PEM', path: '/audit/known', log })
   return { kept, requests, lines }
 }
 

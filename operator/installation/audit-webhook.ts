@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { every } from '../../shared/timers.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 
@@ -36,7 +37,7 @@ export interface AuditWebhookDeps {
  * Sets path and CA of the webhook by which the cluster reports writes that do not pass the REST API. Repeated every minute, as an upgrade
  * of the chart may reset them. An installation without the webhook is left unchanged. Dispose of it to stop.
  */
-export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposable> {
+export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<AsyncDisposable> {
   const { client, ca, path, log } = deps
   const service = { namespace: SYSTEM_NAMESPACE, name: AUDIT_SERVICE, path }
   const caBundle = Buffer.from(ca).toString('base64')
@@ -60,15 +61,10 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<Disposab
     if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME })
   }
 
-  async function tried(): Promise<void> {
-    try {
-      await keep()
-    } catch (error) {
+  const tried = () =>
+    keep().catch((error: unknown) => {
       log.warn({ err: error }, 'the webhook of the audit log could not be configured: writes by kubectl are not recorded at once')
-    }
-  }
-
+    })
   await tried()
-  const timer = setInterval(() => void tried(), POLL_MS).unref()
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  return every(POLL_MS, tried)
 }

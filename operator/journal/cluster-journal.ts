@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client'
 import { DatabaseError } from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import type { DatabaseJournal } from '../../journal/databases.ts'
 import type { Journal } from '../../journal/port.ts'
 import {
   createJournalOwner,
@@ -9,6 +10,7 @@ import {
   createPostgresqlWriter,
   type JournalLogin,
 } from '../../journal/postgresql.ts'
+import type { WebhookJournal } from '../../journal/webhooks.ts'
 import { type Clock, pause, systemClock } from '../../shared/timers.ts'
 import { Pod } from '../kubernetes/kinds.ts'
 import { createLoginKeeper } from './logins.ts'
@@ -31,7 +33,7 @@ export interface ClusterJournalDeps extends OwnServerDeps {
 }
 
 /** Journal of the operator, which also maintains it. */
-export interface ClusterJournal extends Journal {
+export interface ClusterJournal extends Journal, WebhookJournal, DatabaseJournal {
   /**
    * Maintains the journal until `signal` aborts: keeps server, roles and Secrets, creates the tables, removes records past their retention,
    * and ends the sessions of edges that are gone.

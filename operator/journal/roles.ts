@@ -3,7 +3,7 @@ import { JOURNAL_DATABASE } from '../../crds/names.ts'
 import { MooringError } from '../../shared/errors.ts'
 import type { AdminTarget } from '../engines/engine.ts'
 import { dialling as diallingServer, ignore, quoteName, quoteText, TIMEOUTS } from '../engines/postgresql/connection.ts'
-import { createScram } from '../engines/postgresql/scram.ts'
+import { createScram } from '../engines/scram.ts'
 import type { Login, User } from './logins.ts'
 
 /**

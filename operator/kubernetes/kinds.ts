@@ -28,6 +28,7 @@ export const StatefulSet = kubernetes({
         spec: z.object({ containers: z.array(z.object({ name: z.string(), image: z.string().optional() })) }),
       }),
     }),
+    status: z.object({ observedGeneration: z.int().optional(), updateRevision: z.string().optional() }).optional(),
   }),
 })
 export type StatefulSet = Resource<typeof StatefulSet>
@@ -104,8 +105,12 @@ export const PersistentVolumeClaim = kubernetes({
   group: '',
   kind: 'PersistentVolumeClaim',
   plural: 'persistentvolumeclaims',
-  body: z.object({}),
+  body: z.object({
+    spec: Claim.shape.spec,
+    status: z.object({ capacity: z.object({ storage: z.string().optional() }).optional() }).optional(),
+  }),
 })
+export type PersistentVolumeClaim = Resource<typeof PersistentVolumeClaim>
 export const NetworkPolicy = kubernetes({
   group: 'networking.k8s.io',
   kind: 'NetworkPolicy',

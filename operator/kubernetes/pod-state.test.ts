@@ -59,3 +59,14 @@ test.each([
 ])('the state of $does is $expected', ({ of, expected }) => {
   expect(podState(of, isShowable)).toMatchObject(expected)
 })
+
+test.each([
+  { name: 'backup', state: waits('ImagePullBackOff', 'not found') },
+  { name: 'exporter', state: waits('ImagePullBackOff', 'not found') },
+  { name: 'exporter', state: waits('CrashLoopBackOff', 'back-off 10s restarting failed container') },
+  { name: 'exporter', state: { terminated: { exitCode: 1 } } },
+])('a server serves although the container $name beside it has failed', ({ name, state }) => {
+  const beside = container({ name, state })
+  const of = pod({ containerStatuses: [beside, container({ ready: true, state: { running: {} } })] })
+  expect(podState(of, isShowable)).toEqual({ phase: 'serving' })
+})

@@ -8,6 +8,11 @@ export type PodState =
   | { readonly phase: 'starting'; readonly message: string }
   | { readonly phase: 'failed'; readonly reason: 'MotorUnavailable' | 'Crashed'; readonly message: string }
 
+/** Names of the containers of the backup agent and of the exporter beside a database server. Their failures are not those of the server. */
+export const BACKUP_CONTAINER = 'backup'
+export const EXPORTER_CONTAINER = 'exporter'
+const BESIDE: ReadonlySet<string> = new Set([BACKUP_CONTAINER, EXPORTER_CONTAINER])
+
 /** Waiting reasons of a missing image (kubelet; the last is Kubernetes 1.31's for a signature). */
 const NO_IMAGE = new Set([
   'ErrImagePull',
@@ -20,6 +25,14 @@ const NO_IMAGE = new Set([
 const NO_START = new Set(['CrashLoopBackOff', 'RunContainerError', 'CreateContainerError', 'StartError'])
 /** Maximum length of a quotation: it fits a condition's message after a sentence. */
 const MOST_CHARS = 800
+
+const NOT_PULLED = ' cannot be pulled'
+
+/** Returns the message of a failed pod without the kubelet's words about a pull, which may name the registry and the account of the cluster. */
+export function withoutPullError(message: string): string {
+  const end = message.indexOf(`${NOT_PULLED}: `)
+  return end < 0 ? message : message.slice(0, end + NOT_PULLED.length)
+}
 
 const starting = (message: string): PodState => ({ phase: 'starting', message })
 
@@ -35,15 +48,19 @@ export function podState(pod: Pod | undefined, isShowable: (line: string) => boo
   return main[0]?.ready ? { phase: 'serving' } : starting(unscheduled(pod) ?? 'the server is starting')
 }
 
-function containersOf({ status }: Pod) {
-  return { initial: status?.initContainerStatuses ?? [], main: status?.containerStatuses ?? [] }
+/** Returns the statuses of the containers with the pod's own program. The kubelet sorts all of them by name. */
+export const mainContainersOf = ({ status }: Pick<Pod, 'status'>): readonly ContainerStatus[] =>
+  (status?.containerStatuses ?? []).filter(({ name }) => !BESIDE.has(name))
+
+function containersOf(pod: Pod) {
+  return { initial: pod.status?.initContainerStatuses ?? [], main: mainContainersOf(pod) }
 }
 
 function failureOf(container: ContainerStatus, isShowable: (line: string) => boolean): PodState | undefined {
   const { waiting = {}, terminated } = container.state
   const { reason = '', message = reason } = waiting
   if (NO_IMAGE.has(reason)) {
-    const text = `the image ${container.image ?? ''} cannot be pulled: ${clipped(message)}`
+    const text = `the image ${container.image ?? ''}${NOT_PULLED}: ${clipped(message)}`
     return { phase: 'failed', reason: 'MotorUnavailable', message: text }
   }
   if (!NO_START.has(reason) && !terminated?.exitCode) return undefined

@@ -1,5 +1,6 @@
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Motor } from '../../crds/motor.ts'
+import type { ServerTls } from '../../crds/formats/server-tls.ts'
 import type { AdminTarget } from '../engines/engine.ts'
 
 /** Observed state of one server. */
@@ -12,9 +13,23 @@ export type ServerState =
       readonly phase: 'running'
       readonly host: string
       readonly port: number
+      /** Host for pods of the cluster; absent outside a cluster. */
+      readonly internalHost?: string
+      /** Absent: required, except on a loopback host. */
+      readonly tls?: ServerTls
       readonly admin: Omit<AdminTarget, 'user' | 'password'>
+      /** Password of the exporter beside the server. Absent: there is no exporter, and its login is dropped. */
+      readonly exporterPassword?: string | undefined
+      /** Reason why the server does not run with its present spec. Absent: it does. */
+      readonly held?: Held | undefined
     }
   | { readonly phase: 'failed'; readonly reason: 'MotorUnavailable' | 'Crashed'; readonly message: string }
+
+/** What delays a change of a server's spec. */
+export interface Held {
+  readonly reason: 'Updating' | 'StorageNotExpandable'
+  readonly message: string
+}
 
 export interface AdminCredentials {
   readonly user: string

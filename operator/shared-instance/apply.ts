@@ -5,8 +5,15 @@ import { isStoreError, keyOf, keyToString, type Store } from '../../store/port.t
 import { stepDone } from '../reporter.ts'
 import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
-import { type Address, createCredentials, deleteCredentials, freshCredentials, updateCredentials } from './credentials.ts'
-import { type Credentials, tenantName } from './kept-secret.ts'
+import {
+  type Address,
+  createCredentials,
+  databaseName,
+  deleteCredentials,
+  freshCredentials,
+  updateCredentials,
+} from './credentials.ts'
+import type { Credentials } from './kept-secret.ts'
 import type { Observation } from './observe.ts'
 import type { Action } from './plan.ts'
 import type { Suspicions } from './slots.ts'
@@ -174,7 +181,7 @@ async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction
 
 /** Name of the database. Without status and Secret, the name that the instance's claim would use, or had used. */
 function nameOf({ credentials, observed: { instance } }: Observation): string {
-  return credentials?.name ?? instance.status?.name ?? tenantName(instance.spec.identifier, instance.metadata.uid)
+  return credentials?.name ?? databaseName(instance)
 }
 
 const tenantOf = (seen: Observation) => {
@@ -196,8 +203,8 @@ function addressOf({ ca, caFile }: ApplyDeps, seen: Observation): Address {
   const { server, observed } = seen
   if (!server || observed.placement.found !== 'reachable')
     throw new MooringError(EngineCode.unavailable, 'the database server does not answer')
-  const { host, port } = observed.placement
-  return { server, engine: reachable(seen).engine, host, port, ca: ca(), caFile }
+  const { host, port, tls } = observed.placement
+  return { server, engine: reachable(seen).engine, host, port, tls, ca: ca(), caFile }
 }
 
 async function release(store: Store, instance: SharedInstance): Promise<void> {

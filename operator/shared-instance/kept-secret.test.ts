@@ -52,7 +52,7 @@ test.each([
   { is: 'foreign with another owner', given: secret({}, { ownerReferences: other }), result: 'foreign' },
   { is: 'foreign without owner and labels', given: secret({}, { ownerReferences: [], labels: {} }), result: 'foreign' },
 ])('a Secret is $is', ({ given, result }) => {
-  const found = checkSecret(given, { instance, ca: CA })
+  const found = checkSecret(given, { owner: instance, ca: CA })
   expect(typeof found === 'object' ? (found.tidy ? 'tidy' : 'untidy') : found).toBe(result)
 })
 
@@ -66,7 +66,7 @@ test.each([
 ])('the id of a password is $is', ({ known, id, result }) => {
   const notes = { ...version, ...(id !== undefined && { 'mooring.dev/password-id': id }) }
   const found = checkSecret(secret({}, { annotations: notes }), {
-    instance: sharedInstance({ status: { ...status, passwordId: known } }),
+    owner: sharedInstance({ status: { ...status, passwordId: known } }),
     ca: CA,
   })
   expect(found).toMatchObject(result)
@@ -88,7 +88,7 @@ test.each([
 ])('before the status names the database, a Secret is $is', ({ database, owners, result }) => {
   const uri = `postgresql://${database}:p@h:5432/${database}`
   const given = secret({ database, username: database, uri, host: 'h' }, { ownerReferences: owners })
-  const found = checkSecret(given, { instance: unclaimed, ca: CA })
+  const found = checkSecret(given, { owner: unclaimed, ca: CA })
   expect(typeof found === 'object' ? 'sound' : found).toBe(result)
 })
 

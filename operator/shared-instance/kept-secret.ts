@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Secret } from '../../crds/core.ts'
 import { annotations, labels } from '../../crds/names.ts'
-import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { ObjectMeta } from '../../crds/kind.ts'
 import { decodeSecret } from '../secret-data.ts'
 
-/** Content of an instance's Secret. A claim begins with the Secret, not the status: it fixes server, name and password. */
+/** Content of a credential Secret. A claim begins with the Secret, not the status: it fixes server, name and password. */
 export interface Credentials {
   readonly name: string
   readonly password: string
@@ -15,13 +15,29 @@ export interface Credentials {
   readonly passwordId: string | undefined
   readonly host: string
   readonly port: number
+  /** Whether the connection string requires TLS. */
+  readonly usesTls: boolean
   /** False when other values of the Secret were changed by hand: it must be rewritten, though its password is trusted. */
   readonly tidy: boolean
 }
 
-/** Instance and CA that a Secret must agree with. */
+/** Resource with a database, and with a Secret for its credentials: a SharedInstance or a DedicatedDatabase. */
+export interface SecretOwner {
+  readonly metadata: ObjectMeta
+  readonly status?:
+    | {
+        /** Name of the database; absent before the first claim. */
+        readonly name?: string | undefined
+        readonly serverRef?: { readonly name: string } | undefined
+        readonly passwordVersion?: number | undefined
+        readonly passwordId?: string | undefined
+      }
+    | undefined
+}
+
+/** Owner and CA that a Secret must agree with. */
 export interface Expected {
-  readonly instance: SharedInstance
+  readonly owner: SecretOwner
   /** CA, in PEM, by which callers verify the server. */
   readonly ca: string
 }
@@ -31,53 +47,59 @@ export const MANAGED_BY = 'mooring'
 export const PROVIDER = 'mooring'
 
 /**
- * Checks a Secret with the name of an instance's credentials. @returns the credentials; `damaged` when name or password are missing or
+ * Checks a Secret with the name of the owner's credentials. @returns the credentials; `damaged` when name or password are missing or
  * contradictory; `foreign` when it belongs to another owner, which may need it. Pure.
  */
-export function checkSecret(secret: Secret, { instance, ca }: Expected): Credentials | 'damaged' | 'foreign' {
-  if (ownerOf(secret, instance) === 'other') return 'foreign'
+export function checkSecret(secret: Secret, { owner, ca }: Expected): Credentials | 'damaged' | 'foreign' {
+  if (ownerOf(secret, owner) === 'other') return 'foreign'
   const text = textsOf(secret)
-  const server = serverOf(secret, instance)
-  if (server === undefined || !isItsName(text.database, instance) || !isConsistent(text, text.database)) return 'damaged'
+  const server = serverOf(secret, owner)
+  if (server === undefined || !isItsName(text.database, owner) || !isConsistent(text, text.database)) return 'damaged'
   const { database: name, password, host, port } = text
   const isRest = text.provider === PROVIDER && text['ca.crt'] === ca && isAddressed(text)
-  const drawn = { passwordVersion: versionOf(secret, instance), passwordId: passwordIdOf(secret, instance) }
-  return { name, password, server, host, port: Number(port), ...drawn, tidy: isRest && isMarked(secret, instance) }
+  const tidy = isRest && isMarked(secret, owner)
+  return {
+    ...{ name, password, server, host, port: Number(port), usesTls: TLS_PARAMETER.test(text.uri) },
+    ...{ passwordVersion: versionOf(secret, owner), passwordId: passwordIdOf(secret, owner), tidy },
+  }
 }
 
 /**
- * Whether a name is the instance's. Before the status records it, only the Secret has the name, and a tenant that can write Secrets could
+ * Whether a name is the owner's. Before the status records it, only the Secret has the name, and a tenant that can write Secrets could
  * name another tenant's database: the name must end in the suffix derived from the uid. (The identifier may have changed meanwhile.)
  */
-const isItsName = (name: string, { status, metadata }: SharedInstance): boolean =>
+const isItsName = (name: string, { status, metadata }: SecretOwner): boolean =>
   status?.name === undefined ? suffixOf(name) === tenantSuffix(metadata.uid) : name === status.name
 
-const serverOf = ({ metadata }: Secret, { status }: SharedInstance): string | undefined =>
+const serverOf = ({ metadata }: Secret, { status }: SecretOwner): string | undefined =>
   status?.serverRef?.name ?? metadata.labels?.[labels.server]
 
 /** Version of the password. Without the annotation it is the one in force. */
-const versionOf = ({ metadata }: Secret, { status }: SharedInstance): number =>
+const versionOf = ({ metadata }: Secret, { status }: SecretOwner): number =>
   Number(metadata.annotations?.[annotations.passwordVersion] ?? status?.passwordVersion ?? 0)
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Id of the password. Without a valid annotation it is the one in force. */
-function passwordIdOf({ metadata }: Secret, { status }: SharedInstance): string | undefined {
+function passwordIdOf({ metadata }: Secret, { status }: SecretOwner): string | undefined {
   const id = metadata.annotations?.[annotations.passwordId]
   return id !== undefined && UUID.test(id) ? id : status?.passwordId
 }
 
 /** Whether owner, labels and annotations are unchanged. */
-function isMarked(secret: Secret, instance: SharedInstance): boolean {
+function isMarked(secret: Secret, owner: SecretOwner): boolean {
   const { labels: marks = {}, annotations: notes = {} } = secret.metadata
   return (
-    ownerOf(secret, instance) === 'itself' &&
+    ownerOf(secret, owner) === 'itself' &&
     marks[labels.managedBy] === MANAGED_BY &&
-    marks[labels.server] === serverOf(secret, instance) &&
+    marks[labels.server] === serverOf(secret, owner) &&
     notes[annotations.passwordVersion] !== undefined &&
-    notes[annotations.passwordId] === passwordIdOf(secret, instance)
+    notes[annotations.passwordId] === passwordIdOf(secret, owner)
   )
 }
+
+/** Parameters of the families' connection strings. */
+const TLS_PARAMETER = /[?&](?:sslmode|ssl-mode|tls)=/
 
 const KEYS = ['database', 'username', 'password', 'host', 'port', 'uri', 'provider', 'ca.crt'] as const
 type Texts = Readonly<Record<(typeof KEYS)[number], string>>
@@ -98,9 +120,9 @@ function isAddressed({ host, port, database, uri }: Texts): boolean {
 }
 
 /** Owner of a Secret. `none`: its owner reference was removed by hand, and no other was added. */
-function ownerOf({ metadata }: Secret, instance: SharedInstance): 'itself' | 'none' | 'other' {
+function ownerOf({ metadata }: Secret, owner: SecretOwner): 'itself' | 'none' | 'other' {
   const owners = metadata.ownerReferences ?? []
-  if (owners.some(({ uid }) => uid === instance.metadata.uid)) return 'itself'
+  if (owners.some(({ uid }) => uid === owner.metadata.uid)) return 'itself'
   const isMarked = metadata.labels?.[labels.managedBy] === MANAGED_BY && metadata.labels[labels.server] !== undefined
   return owners.length === 0 && isMarked ? 'none' : 'other'
 }

@@ -1,10 +1,11 @@
-import type { DatabaseServer } from '../../crds/database-server.ts'
+import { type DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { allowedExtensions, type Region } from '../../crds/region.ts'
 import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isReady } from '../../store/conditions.ts'
+import { conditionOf, isReady } from '../../store/conditions.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
+import { withoutPullError } from '../kubernetes/pod-state.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
@@ -84,7 +85,7 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
 
 /** Reads the Secret. Clean-up does not depend on it: in a namespace that is being deleted, it may be gone or not readable. */
 async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): Promise<Kept> {
-  const expected = { instance, ca: ca() }
+  const expected = { owner: instance, ca: ca() }
   if (instance.metadata.deletionTimestamp === undefined) return readCredentials(store, expected)
   if (isClaimed(instance)) return undefined
   try {
@@ -148,10 +149,22 @@ function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | u
 function placementOf({ instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined }): Placement {
   const known = instance.status?.serverRef !== undefined || credentials !== undefined
   if (!server) return { found: known ? 'removed' : 'none' }
-  const { host, port } = server.status ?? {}
-  if (!isReady(server) || host === undefined || port === undefined) return { found: 'down' }
-  return { found: 'reachable', host, port }
+  const { host, port, tls } = server.status ?? {}
+  if (!isReady(server) || host === undefined || port === undefined) return { found: 'down', why: whyDown(server) }
+  return { found: 'reachable', host, port, tls }
 }
+
+/**
+ * Reason for tenants why a server cannot run; undefined while it is starting. The end of its log may name other tenants, and the error of a pull
+ * the cluster's registry and account, so neither is shown.
+ */
+function whyDown(server: DatabaseServer): string | undefined {
+  const condition = conditionOf(server, 'Ready')
+  if (!condition || condition.status === 'True' || condition.reason === ServerReason.Starting) return undefined
+  return condition.reason === ServerReason.Crashed ? CRASHED : withoutPullError(condition.message)
+}
+
+const CRASHED = 'it failed and is being started again; an administrator finds the reason in the log of the operator'
 
 const regionIn = ({ regions }: ObserveDeps, { spec }: SharedInstance): Region | undefined =>
   regions.list().find((candidate) => candidate.spec.id === spec.region)

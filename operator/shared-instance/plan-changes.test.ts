@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { claimedInstance, observedInstance as observed, SECRET } from '../../test/support/operator/observed-instance.ts'
 import { planInstance, type Observed } from './plan.ts'
 
+const NODE = { found: 'reachable', host: '192.0.2.7', port: 5432 } as const
+
 // Changes of an instance that has its database.
 test.each<{ does: string; given: Observed; actions: readonly string[]; reason: string | undefined }>([
   { does: 'does nothing for a settled instance', given: observed({ status: claimedInstance }), actions: [], reason: 'Claimed' },
@@ -74,6 +76,21 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
   {
     does: 'writes a new address into the Secret',
     given: observed({ status: claimedInstance }, { secret: { ...SECRET, port: 1 } }),
+    actions: ['move-secret'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'writes a connection string with TLS into the Secret',
+    given: observed({ status: claimedInstance }, { placement: NODE, secret: { ...SECRET, host: NODE.host } }),
+    actions: ['move-secret'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'writes a connection string without TLS into the Secret',
+    given: observed(
+      { status: claimedInstance },
+      { placement: { ...NODE, tls: 'none' }, secret: { ...SECRET, host: NODE.host, usesTls: true } },
+    ),
     actions: ['move-secret'],
     reason: 'Claimed',
   },

@@ -1,14 +1,14 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
-import { notReady, ready, type Decision } from '../../store/conditions.ts'
+import { conditionOf, notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
-import type { Credentials } from './kept-secret.ts'
+import { type ObservedSecret, passwordSteps, type PasswordStep, type ServerAddress } from './password-steps.ts'
 
 /** Server of the instance, present or future. */
 export type Placement =
-  | { readonly found: 'reachable'; readonly host: string; readonly port: number }
-  /** Its server is known but not reachable. */
-  | { readonly found: 'down' }
+  | ({ readonly found: 'reachable' } & ServerAddress)
+  /** Its server is known but not reachable. `why`: reason, the same at each attempt to start the server; undefined while it is starting. */
+  | { readonly found: 'down'; readonly why?: string | undefined }
   /** Its server was removed. */
   | { readonly found: 'removed' }
   /** No server has a free slot. */
@@ -23,9 +23,7 @@ export interface Observed {
   readonly full: Full | undefined
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
-  /** State of its Secret (kept-secret.ts); undefined when there is none. */
-  readonly secret:
-    Pick<Credentials, 'passwordVersion' | 'passwordId' | 'host' | 'port' | 'tidy'> | 'damaged' | 'foreign' | undefined
+  readonly secret: ObservedSecret
   /** State of its template. `in-use`: the engine found open sessions on it. */
   readonly template: 'none' | 'ready' | 'missing' | 'in-use'
   readonly oversize: boolean
@@ -39,15 +37,10 @@ export interface Observed {
 
 /** Actions in order. A crash after any of them is harmless. */
 export type Action =
+  | PasswordStep
   | 'add-finalizer'
   | 'expire'
-  /** Removes the password from the status until the next one is in force, which covers a crash between Secret and engine. */
-  | 'doubt-password'
-  | 'secret'
   | 'claim'
-  | 'renew-secret'
-  | 'move-secret'
-  | 'password'
   | 'reset'
   | 'extensions'
   | 'enable'
@@ -130,7 +123,7 @@ function planClaim(observed: Observed): Plan {
   if (placement.found === 'none' || placement.found === 'removed') {
     return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free slot yet'))
   }
-  if (placement.found === 'down') return doing([], unreachable)
+  if (placement.found === 'down') return doing([], unreachableBecause(observed, placement.why))
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const secret = observed.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
@@ -149,6 +142,13 @@ const databaseMissing = notReady(
 const serverGone = notReady(InstanceReason.DatabaseMissing, 'its database server is gone')
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
+/** Decision for a server that is down. While it is starting, the reason reported before stays: each restart of a failing server would change it. */
+function unreachableBecause({ instance }: Observed, why: string | undefined): Decision {
+  if (why !== undefined) return notReady(InstanceReason.ServerUnavailable, `the database server cannot run: ${why}`)
+  const before = conditionOf(instance, 'Ready')
+  return before?.reason === InstanceReason.ServerUnavailable ? notReady(before.reason, before.message) : unreachable
+}
+
 /** Conditions for templates that cannot be copied now. They are checked again, as no event shows that they can be. */
 const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision' | 'requeueAfterMs'>> = new Map([
   // The template may appear later, when kubectl applies several objects at once.
@@ -161,7 +161,8 @@ const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision'
 
 function planClaimed(observed: Observed): Plan {
   const { placement, missing } = observed
-  if (placement.found !== 'reachable') return doing([], placement.found === 'down' ? unreachable : serverGone)
+  if (placement.found !== 'reachable')
+    return doing([], placement.found === 'down' ? unreachableBecause(observed, placement.why) : serverGone)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const blocker = blockerOf(observed)
   if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...blocker }
@@ -169,10 +170,10 @@ function planClaimed(observed: Observed): Plan {
 }
 
 /** Plans for an instance whose database exists or is made anew. A reset that waits for its template delays nothing else. */
-function planPresent(observed: Observed, at: Address): Plan {
+function planPresent(observed: Observed, at: ServerAddress): Plan {
   const { status, spec } = observed.instance
   const login = wantsLogin(observed)
-  const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(observed, at)]
+  const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(passwordOf(observed), at)]
   // Logins are disabled before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
   if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
@@ -203,30 +204,11 @@ const wantsLogin = (observed: Observed): boolean => observed.instance.spec.enabl
 
 const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observed) ? ['reset'] : [])
 
-function passwordSteps({ instance, secret, passwordChanged }: Observed, at: Address): readonly Action[] {
-  const desired = instance.spec.passwordVersion
-  const isVersionInForce = instance.status?.passwordVersion === desired
-  const draw = drawing(secret, desired)
-  if (draw) return isVersionInForce ? ['doubt-password', draw, 'password'] : [draw, 'password']
-  if (!isVersionInForce || !isNamed(secret, instance) || passwordChanged) return ['password']
-  return isAsWritten(secret, at) ? [] : ['move-secret']
-}
-
-type Address = Pick<Credentials, 'host' | 'port'>
-
-/** Action for a deleted or damaged Secret: it is created with a new password, as the old one is stored nowhere else. */
-function drawing(secret: Observed['secret'], desired: number): 'secret' | 'renew-secret' | undefined {
-  if (typeof secret !== 'object') return secret === undefined ? 'secret' : 'renew-secret'
-  return secret.passwordVersion === desired ? undefined : 'renew-secret'
-}
-
-/** Whether the status names the password of the Secret. It does not when the Secret was exchanged by hand for another of the same version. */
-const isNamed = (secret: Observed['secret'], { status }: SharedInstance): boolean =>
-  typeof secret === 'object' && secret.passwordId === status?.passwordId
-
-function isAsWritten(secret: Observed['secret'], { host, port }: Address): boolean {
-  return typeof secret === 'object' && secret.tidy && secret.host === host && secret.port === port
-}
+const passwordOf = ({ instance, secret, passwordChanged }: Observed) => ({
+  desired: instance.spec.passwordVersion,
+  inForce: { version: instance.status?.passwordVersion, id: instance.status?.passwordId },
+  ...{ secret, isChanged: passwordChanged },
+})
 
 function loginSteps({ instance }: Observed, desired: boolean): readonly Action[] {
   if (instance.status?.isEnabled === desired) return []

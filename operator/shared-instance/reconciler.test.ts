@@ -8,8 +8,9 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { keyOf, type Store } from '../../store/port.ts'
-import { databaseServer, region, claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
+import { databaseServer, readyCondition, region, claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
+import { podState } from '../kubernetes/pod-state.ts'
 import { createReporter } from '../reporter.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
@@ -32,11 +33,15 @@ async function make(store: Store, reason: string | undefined): Promise<SharedIns
 }
 
 /** Reconciler that admits all instances, with a server whose status is ready but which has no admin connection. */
-function reconcilerOver(store: Store, all: readonly SharedInstance[], admins: Admins = createAdmins()) {
+function reconcilerOver(
+  store: Store,
+  all: readonly SharedInstance[],
+  { admins = createAdmins(), server = databaseServer() }: { readonly admins?: Admins; readonly server?: DatabaseServer } = {},
+) {
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(...all)
   const servers = settableCache(DatabaseServer)
-  servers.put(databaseServer())
+  servers.put(server)
   const regions = settableCache(Region)
   regions.put(region())
   const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
@@ -97,13 +102,58 @@ test.each([
   const reset = vi.fn(() => Promise.reject(new MooringError(code ?? EngineCode.failed, 'it cannot be copied')))
   const admin = { reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
-  const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], admins)
+  const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], { admins })
   expect(await reconcile(keyOf(copy))).toMatchObject({ result: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })
   const now = await store.get(SharedInstance, keyOf(copy))
   expect(now?.status).toMatchObject({ isEnabled: false, passwordVersion: 2, resetVersion: 0 })
   expect(conditionOf(now ?? {}, 'Ready')).toMatchObject({ status: 'False', reason })
   expect(reset).toHaveBeenCalledTimes(isKnown ? 1 : 0)
   expect(done).toHaveBeenCalled()
+})
+
+test.each([
+  { state: 'has no binaries', reason: 'MotorUnavailable', says: 'the database server cannot run: because: MotorUnavailable' },
+  { state: 'crashed', reason: 'Crashed', says: 'the database server cannot run: it failed and is being started again' },
+  { state: 'is starting', reason: 'Starting', says: 'the database server does not answer' },
+])('an instance whose server $state reports that, and nothing of its log, also while it is started again', async (row) => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const { copy } = await makeCopy(store)
+  const reported = async (now: SharedInstance, reason: string) => {
+    const server = databaseServer({ status: { conditions: [readyCondition('False', reason)] } })
+    await reconcilerOver(store, [now], { server })(keyOf(now))
+    return store.get(SharedInstance, keyOf(now))
+  }
+  const before = await reported(copy, row.reason)
+  const shown = conditionOf(before ?? {}, 'Ready')
+  expect(shown).toMatchObject({
+    status: 'False',
+    reason: 'ServerUnavailable',
+    message: expect.stringContaining(row.says) as string,
+  })
+  if (row.reason === 'Crashed') expect(shown?.message).not.toContain('because')
+  expect(await reported(before ?? copy, 'Starting')).toEqual(before)
+})
+
+test('an instance whose server lacks its image does not show the error of the registry', async () => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const { copy } = await makeCopy(store)
+  const pod = {
+    state: { waiting: { reason: 'ErrImagePull', message: 'GET https://token?account=robot:\n401' } },
+    image: 'db:8',
+    lastState: {},
+  }
+  const state = podState(
+    { metadata: {}, status: { containerStatuses: [{ ...pod, name: 'mysql', ready: false }] } } as never,
+    () => true,
+  )
+  const message = 'message' in state ? state.message : ''
+  expect(message).toContain('robot')
+  const server = databaseServer({ status: { conditions: [{ ...readyCondition('False', 'MotorUnavailable'), message }] } })
+  await reconcilerOver(store, [copy], { server })(keyOf(copy))
+  const shown = conditionOf((await store.get(SharedInstance, keyOf(copy))) ?? {}, 'Ready')
+  expect(shown?.message).toBe('the database server cannot run: the image db:8 cannot be pulled')
 })
 
 test('the status names a restored password only when the engine has it', async () => {
@@ -122,13 +172,13 @@ test('the status names a restored password only when the engine has it', async (
     instance: (await store.get(SharedInstance, key)) ?? expect.fail('it is gone'),
     secret: await store.get(Secret, { ...key, name: `${key.name}-credentials` }),
   })
-  await expect(reconcilerOver(store, [before], admins)(key)).rejects.toMatchObject({ code: 'engine_unavailable' })
+  await expect(reconcilerOver(store, [before], { admins })(key)).rejects.toMatchObject({ code: 'engine_unavailable' })
   const between = await read()
   expect(between.secret?.metadata.annotations).toHaveProperty([annotations.passwordId])
   expect(between.instance.status).not.toHaveProperty('passwordVersion')
   expect(between.instance.status).not.toHaveProperty('passwordId')
 
-  await reconcilerOver(store, [between.instance], admins)(key)
+  await reconcilerOver(store, [between.instance], { admins })(key)
   const { instance, secret } = await read()
   expect(secret).toEqual(between.secret)
   expect(passwords).toEqual([decodeSecret(secret?.data ?? {}, 'password')])

@@ -156,13 +156,15 @@ function inForceFields(
   { credentials, inForce }: { credentials: Credentials; inForce: InForce },
 ) {
   const { name, passwordVersion, passwordId, server: serverName } = credentials
-  const { host, port } = observed.placement.found === 'reachable' ? observed.placement : credentials
+  const { placement } = observed
+  const { host, port } = placement.found === 'reachable' ? placement : credentials
   return {
     name,
     user: name,
     secretRef: { name: secretName(observed.instance) },
     host,
     port,
+    tls: placement.found === 'reachable' ? (placement.tls ?? null) : undefined,
     isEnabled: inForce.login,
     engineVersion: server?.status?.engineVersion,
     serverRef: { name: serverName },

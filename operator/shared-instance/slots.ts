@@ -20,18 +20,27 @@ export interface Slots {
   /** Server on which a slot is reserved. */
   of(uid: string): string | undefined
   freeOn(server: DatabaseServer): number
+  /** Whether no instance is on the server, and none is about to be. */
+  isEmpty(server: DatabaseServer): boolean
+  /** Excludes a server from `choose`: it is being deleted, which the cache may not show yet. */
+  retire(server: DatabaseServer): void
 }
 
 export function createSlots({ servers, instances }: SlotsDeps): Slots {
   const held = new Map<string, string>()
+  /** Uids of retired servers. */
+  const retired = new Set<string>()
 
-  function freeOn(server: DatabaseServer): number {
-    const name = server.metadata.name
+  /** Number of instances that are on a server or about to be. */
+  function usedOn({ metadata: { name } }: DatabaseServer): number {
     const living = instances.byIndex('server', name)
     const known = new Set(living.map(({ metadata }) => metadata.uid))
-    const coming = [...held].filter(([uid, on]) => on === name && !known.has(uid) && isThere(uid)).length
+    return living.length + [...held].filter(([uid, on]) => on === name && !known.has(uid) && isThere(uid)).length
+  }
+
+  function freeOn(server: DatabaseServer): number {
     // A server above its capacity has no free slots, and takes none from other servers.
-    return Math.max(0, server.spec.capacity - living.length - coming)
+    return Math.max(0, server.spec.capacity - usedOn(server))
   }
 
   /** Whether an instance exists. Frees the slot of one that was deleted unnoticed, as an instance without a finalizer may be. */
@@ -48,6 +57,7 @@ export function createSlots({ servers, instances }: SlotsDeps): Slots {
         (server) => server.spec.region === spec.region && server.spec.motor === spec.motor && server.spec.tenancy === 'shared',
       )
       .filter((server) => isReady(server) && server.metadata.deletionTimestamp === undefined)
+      .filter((server) => !retired.has(server.metadata.uid))
       .map((server) => ({ server, free: freeOn(server) }))
       .filter(({ free }) => free > 0)
       .sort((a, b) => a.free - b.free || a.server.metadata.name.localeCompare(b.server.metadata.name))
@@ -63,6 +73,11 @@ export function createSlots({ servers, instances }: SlotsDeps): Slots {
     has: (uid) => held.has(uid),
     of: (uid) => held.get(uid),
     freeOn,
+    isEmpty: (server) => usedOn(server) === 0,
+    retire({ metadata }) {
+      for (const uid of retired) if (!servers.byUid(uid)) retired.delete(uid)
+      retired.add(metadata.uid)
+    },
   }
 }
 

@@ -1,16 +1,25 @@
-import { randomBytes } from 'node:crypto'
 import { Secret } from '../../crds/core.ts'
 import { annotations, FINALIZER, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { MooringError } from '../../shared/errors.ts'
 import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { ownCertificate } from '../../shared/edge-objects.ts'
 import { type Decision, withCondition } from '../../store/conditions.ts'
 import { isStoreError, keyOf } from '../../store/port.ts'
-import { hostnameMark, markedHostname, certificateKey, certificateName, certificateSecret, urlOf } from './resources.ts'
-import type { ObserveDeps } from './observe.ts'
+import { certificateId } from '../acme/issued-certificate.ts'
+import { orderFor } from './acme-certificate.ts'
+import {
+  hostnameMark,
+  markedHostname,
+  certificateKey,
+  certificateName,
+  certificateSecret,
+  type SignedCertificate,
+  urlOf,
+} from './resources.ts'
+import { stepDone } from '../reporter.ts'
+import { drawHostname, isHostnameTaken } from './hostnames.ts'
+import { certificateIn, type ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
-
-const HOSTNAME_BYTES = 8
 
 type Of<Name extends Action['do']> = Extract<Action, { readonly do: Name }>
 
@@ -23,6 +32,12 @@ export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action)
       return mark(deps, tunnel, action)
     case 'obtain':
       await obtain(deps, tunnel, action)
+      return undefined
+    case 'order':
+      await order(deps, tunnel, action)
+      return undefined
+    case 'install':
+      await install(deps, tunnel, action)
       return undefined
     case 'forget-certificate':
       await forgetCertificate(deps, tunnel)
@@ -77,14 +92,13 @@ function refuseMark({ store, now }: ObserveDeps, tunnel: Tunnel, refused: Decisi
 }
 
 /**
- * Returns the hostname of a tunnel: that of its mark, or 64 random bits that no other tunnel has. Hostnames are permanent and public, and
- * each belongs to one tunnel.
+ * Returns the hostname of a tunnel: that of its mark, or 64 random bits that no other tunnel or database has. Hostnames are permanent and
+ * public, and each belongs to one tunnel or database.
  */
-function hostnameFor({ tunnels, issuers }: ObserveDeps, { status, metadata }: Tunnel): string {
+function hostnameFor(deps: ObserveDeps, { status, metadata }: Tunnel): string {
   if (status?.hostname !== undefined) return status.hostname
-  const isTaken = (name: string) => tunnels.countByIndex('hostname', name) > 0
-  const marked = markedHostname(issuers.local.mac, metadata)
-  return marked !== undefined && !isTaken(marked) ? marked : draw(isTaken)
+  const marked = markedHostname(deps.issuers.local.mac, metadata)
+  return marked !== undefined && !isHostnameTaken(deps, marked) ? marked : drawHostname(deps)
 }
 
 /** Records the hostname. The precondition makes it the only one that the tunnel ever had. */
@@ -104,31 +118,68 @@ async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint }: Of<'assig
   )
 }
 
-function draw(isTaken: (hostname: string) => boolean): string {
-  for (;;) {
-    const hostname = randomBytes(HOSTNAME_BYTES).toString('hex')
-    if (!isTaken(hostname)) return hostname
-  }
+async function obtain(deps: ObserveDeps, { status }: Tunnel, { endpoint, name }: Of<'obtain'>): Promise<void> {
+  const { local, acme } = deps.issuers
+  const hostname = status?.hostname ?? ''
+  await keep(deps, { endpoint, hostname, signed: { ...(await local.obtain(name)), at: deps.now() } })
+  // An order of the time in which the endpoint had another issuer.
+  await acme?.forget(certificateKey(endpoint, hostname).name)
 }
 
-async function obtain({ store, issuers, now }: ObserveDeps, { status }: Tunnel, { endpoint, name }: Of<'obtain'>): Promise<void> {
-  const issuer = issuers[endpoint.spec.issuer]
-  if (!issuer) throw new MooringError('issuer_missing', `no issuer ${endpoint.spec.issuer} is set up`)
-  const signed = await issuer.obtain(name)
-  const secret = certificateSecret(endpoint, status?.hostname ?? '', { ...signed, at: now() })
+/** Requests an order, unless another tunnel of the endpoint has installed the shared certificate meanwhile. */
+async function order(deps: ObserveDeps, tunnel: Tunnel, action: Of<'order'>): Promise<void> {
+  const { issuers, isShared = () => false } = deps
+  if (await hasShared(deps, action.endpoint)) return
+  const request = orderFor(tunnel, { ...action, isShared: isShared() })
+  if (request) issuers.acme?.request(request)
+}
+
+/** Whether the endpoint has a shared certificate that is not due for renewal. */
+async function hasShared(deps: ObserveDeps, endpoint: TunnelEndpoint): Promise<boolean> {
+  if (endpoint.spec.certificates !== 'wildcard') return false
+  const secret = await deps.store.get(Secret, certificateKey(endpoint, ''))
+  const held = secret && certificateIn(secret, deps, { endpoint, hostname: '' })
+  return held !== undefined && held.fits && held.renewAt > deps.now().getTime()
+}
+
+/** Stores the certificate of an order, then deletes the order. */
+async function install(deps: ObserveDeps, { status }: Tunnel, { endpoint }: Of<'install'>): Promise<void> {
+  const { acme } = deps.issuers
+  const hostname = status?.hostname ?? ''
+  const { name } = certificateKey(endpoint, hostname)
+  const { pair, directory = '' } = (await acme?.progress(name)) ?? {}
+  if (!pair) return
+  const id = await certificateId(pair.certificate)
+  await keep(deps, { endpoint, hostname, signed: { ...pair, at: deps.now(), acme: { directory, id } } })
+  stepDone('tunnel.installed', name)
+  await acme?.forget(name)
+}
+
+interface Kept {
+  readonly endpoint: TunnelEndpoint
+  readonly hostname: string
+  readonly signed: SignedCertificate
+}
+
+async function keep({ store }: ObserveDeps, { endpoint, hostname, signed }: Kept): Promise<void> {
+  const secret = certificateSecret(endpoint, hostname, signed)
   try {
     await store.create(Secret, secret)
   } catch (error) {
     if (!isStoreError(error, 'already_exists')) throw error
     const { data, metadata } = secret
-    const { labels, annotations } = metadata
-    await store.mergePatch(Secret, certificateKey(endpoint, status?.hostname ?? ''), { data, metadata: { labels, annotations } })
+    const { labels, annotations: noted } = metadata
+    // Null removes what an earlier certificate had.
+    const former = { [annotations.acmeDirectory]: null, [annotations.acmeId]: null, [annotations.copiedFrom]: null }
+    const patch = { ...former, ...noted } as Readonly<Record<string, string>>
+    await store.mergePatch(Secret, certificateKey(endpoint, hostname), { data, metadata: { labels, annotations: patch } })
   }
 }
 
 /** Deletes the certificate of the tunnel. A wildcard certificate, shared by all tunnels of the endpoint, stays. */
-async function forgetCertificate({ store }: ObserveDeps, { status }: Tunnel): Promise<void> {
+async function forgetCertificate({ store, issuers }: ObserveDeps, { status }: Tunnel): Promise<void> {
   if (status?.hostname === undefined) return
+  await issuers.acme?.forget(ownCertificate(status.hostname))
   try {
     await store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: ownCertificate(status.hostname) })
   } catch (error) {

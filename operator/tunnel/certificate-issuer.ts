@@ -1,10 +1,11 @@
 import { createHmac, hkdfSync, X509Certificate } from 'node:crypto'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { Acme } from '../acme/acme.ts'
 import { isIssued, isKeyOf, issueCertificate, type KeyPair } from '../certificates/local-ca.ts'
 import type { Mac } from './resources.ts'
 import type { HeldCertificate } from './plan.ts'
 
-/** Issuer of tunnel certificates. */
+/** Issuer that signs at once. */
 export interface CertificateIssuer {
   /** Value of `issuer` in the API: another name means that other certificates must be obtained. */
   readonly name: string
@@ -20,12 +21,15 @@ export interface LocalIssuer extends CertificateIssuer {
   readonly mac: Mac
 }
 
-export interface Issuers extends Readonly<Record<TunnelEndpoint['spec']['issuer'], CertificateIssuer | undefined>> {
+export interface Issuers {
   readonly local: LocalIssuer
+  /** Orders at public CAs; undefined where none can be made. */
+  readonly acme: Acme | undefined
 }
 
-/** Whether an issuer for the certificates of an endpoint's tunnels is configured. */
-export const signsFor = (issuers: Issuers, { spec }: TunnelEndpoint): boolean => issuers[spec.issuer] !== undefined
+/** Whether certificates for the tunnels of an endpoint can be obtained. */
+export const signsFor = ({ acme }: Issuers, { spec }: TunnelEndpoint): boolean =>
+  spec.issuer === 'local' || (acme !== undefined && spec.acme?.agreeToTerms === true)
 
 /** Context of the key that authenticates hostnames (RFC 5869, section 3.2). */
 const MAC_INFO = 'mooring.dev/hostname'

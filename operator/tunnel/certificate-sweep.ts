@@ -11,7 +11,7 @@ import { certificateIn, type ObserveDeps } from './observe.ts'
 import { isGood } from './plan.ts'
 import { certificateKey, hostOf } from './resources.ts'
 
-export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'store'> {
+export interface CertificateSweepDeps extends Omit<ObserveDeps, 'regions' | 'store' | 'databases'> {
   readonly store: Pick<Store, 'get'>
   readonly report: Report
   /** Receives the error of a check; the sweep continues with the next ones. */
@@ -38,6 +38,9 @@ interface Claim {
 
 /** Expiry in the tunnel's status, in milliseconds since the epoch. */
 const endOf = ({ status }: Tunnel): number => Date.parse(status?.certificate?.expiresAt ?? '')
+
+/** Whether the sweep checks an endpoint's certificates. The endpoint's reconciler checks the administrator's own certificate. */
+const isSwept = ({ spec }: TunnelEndpoint): boolean => spec.tlsSecretName === undefined
 
 /**
  * Creates the sweep that finds certificates whose status is valid but whose Secret, which is not watched, is deleted or damaged. It
@@ -103,7 +106,7 @@ export function createCertificateSweep(deps: CertificateSweepDeps): { run(signal
     const claims = round.slice(next, next + count).flatMap((key) => claimOf(key) ?? [])
     next += count
     // Without an issuer, no other certificate could be obtained.
-    const mendable = claims.filter(({ endpoint }) => signsFor(deps.issuers, endpoint))
+    const mendable = claims.filter(({ endpoint }) => isSwept(endpoint) && signsFor(deps.issuers, endpoint))
     return (await Promise.all(mendable.map(isWell))).every(Boolean)
   }
 

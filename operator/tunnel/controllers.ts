@@ -1,11 +1,12 @@
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { Kind } from '../../crds/kind.ts'
-import { tunnelNamedBy } from '../../shared/live-passwords.ts'
+import { ownerNamedBy, ownerText } from '../../shared/live-passwords.ts'
 import type { Region } from '../../crds/region.ts'
-import type { Tunnel } from '../../crds/tunnel.ts'
+import { Tunnel } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
-import { keyOf, keyToString, type Key, type Store } from '../../store/port.ts'
+import { keyOf, type Key, type Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
 import { admissibleIn, createQuota } from '../quota/quota.ts'
@@ -24,7 +25,11 @@ export interface TunnelControllersDeps {
   /** Caches with the indexes of indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
   readonly tunnelPasswords: Cache<typeof TunnelPassword>
+  /** Databases, with the indexes of dedicated-database/indexes.ts. */
+  readonly databases: Cache<typeof DedicatedDatabase>
   readonly issuers: Issuers
+  /** Whether the installation has several organizations. */
+  readonly isShared?: (() => boolean) | undefined
   /** Maximum number of tunnels in a namespace. */
   readonly max: number
   readonly runtime: EdgeRuntime
@@ -42,7 +47,7 @@ const ADMIT_AFTER_MS = 100
 
 /** Creates the controllers of tunnels, their passwords, and the endpoints that serve them. */
 export function createTunnelControllers(deps: TunnelControllersDeps): readonly Controller[] {
-  const { regions, endpoints, tunnels, tunnelPasswords, runtime, controller, failureReporter } = deps
+  const { regions, endpoints, tunnels, databases, tunnelPasswords, runtime, issuers, controller, failureReporter } = deps
   const quota = createQuota({ cache: tunnels, max: deps.max, hasBegun: hasHostname })
 
   /** Tunnels of an endpoint, and tunnels that wait for one. */
@@ -57,7 +62,10 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
   }
   /** Aspect of a tunnel that its endpoint depends on. */
   const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
-  const passwordsOf = (tunnel: Key): readonly Key[] => tunnelPasswords.byIndex('tunnel', keyToString(tunnel)).map(keyOf)
+  const passwordsOf =
+    (kind: string) =>
+    ({ namespace, name }: Key): readonly Key[] =>
+      tunnelPasswords.byIndex('owner', ownerText({ kind, namespace, name })).map(keyOf)
   /**
    * Passwords that a change of one concerns. A deleted one frees a slot, of an unknown tunnel. A new one may precede others of its second.
    */
@@ -66,11 +74,18 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     if (!password || password.metadata.deletionTimestamp !== undefined)
       return tunnelPasswords.byIndex('tooMany', key.namespace ?? '').map(keyOf)
     const second = password.metadata.creationTimestamp
-    const named = tunnelPasswords.byIndex('tunnel', keyToString(tunnelNamedBy(password)))
+    const named = tunnelPasswords.byIndex('owner', ownerText(ownerNamedBy(password)))
     return named.filter(({ metadata }) => metadata.creationTimestamp === second).map(keyOf)
   }
 
+  /** Tunnels of a certificate, by the name of its Secret. */
+  const ordered = (secret: string): readonly Key[] => {
+    const [, of = '', name = ''] = /^(tunnel|endpoint)-(.+)-certificate$/.exec(secret) ?? []
+    return tunnels.byIndex(of === 'tunnel' ? 'hostname' : 'endpoint', name).map(keyOf)
+  }
+
   return [
+    ...(issuers.acme?.controllers(controller, failureReporter(endpoints)) ?? []),
     controller({
       name: 'tunnel-endpoint',
       concurrency: 1,
@@ -81,6 +96,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         changesOf(regions, () => endpoints.list().map(keyOf)),
         laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
+        eventsOf((enqueue) => issuers.acme?.onEndpoint((name) => enqueue({ name })) ?? (() => undefined)),
       ],
     }),
     controller({
@@ -100,9 +116,14 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       reconcile: createTunnelReconciler({ ...deps, quota }),
       sources: [
         objectsOf(tunnels),
-        aspectChangesOf(endpoints, (endpoint) => `${specOf(endpoint)} ${takesTunnels(endpoint)}`, aroundEndpoint),
+        aspectChangesOf(
+          endpoints,
+          (endpoint) => `${specOf(endpoint)} ${takesTunnels(endpoint)} ${JSON.stringify(endpoint.status?.certificate)}`,
+          aroundEndpoint,
+        ),
         changesOf(regions, waiting),
         admissibleIn(tunnels, quota),
+        eventsOf((enqueue) => issuers.acme?.onChange((secret) => ordered(secret).forEach(enqueue)) ?? (() => undefined)),
       ],
     }),
     controller({
@@ -113,7 +134,12 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       sources: [
         objectsOf(tunnelPasswords),
         aspectChangesOf(tunnelPasswords, specOf, besidePassword),
-        aspectChangesOf(tunnels, ({ metadata }) => metadata.uid, passwordsOf),
+        aspectChangesOf(tunnels, ({ metadata }) => metadata.uid, passwordsOf(Tunnel.kind)),
+        aspectChangesOf(
+          databases,
+          ({ metadata, spec }) => `${metadata.uid} ${spec.sshTunnel !== undefined}`,
+          passwordsOf(DedicatedDatabase.kind),
+        ),
       ],
     }),
   ]

@@ -1,8 +1,7 @@
-import { tunnelNamedBy } from '../../shared/live-passwords.ts'
+import { ownerNamedBy, ownerText } from '../../shared/live-passwords.ts'
 import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { keyToString } from '../../store/port.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
@@ -25,7 +24,8 @@ export const tunnelIndexes = {
 
 /** Indexes of the cache of tunnel passwords. */
 export const passwordIndexes = {
-  tunnel: (password: TunnelPassword) => [keyToString(tunnelNamedBy(password))],
+  /** Tunnel or database that a password names. */
+  owner: (password: TunnelPassword) => [ownerText(ownerNamedBy(password))],
   /** Namespace of a password that waits until an older one ends. */
   tooMany: (password: TunnelPassword) =>
     conditionOf(password, 'Ready')?.reason === PasswordReason.TooManyPasswords ? listed(password.metadata.namespace) : [],

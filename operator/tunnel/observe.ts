@@ -8,7 +8,11 @@ import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
+import type { Progress } from '../acme/acme.ts'
+import { heldByAcme, statedByAcme } from './acme-certificate.ts'
+import { heldByEndpoint } from './given-certificate.ts'
 import { describe, type Issuers, renewalTime, signsFor } from './certificate-issuer.ts'
+import { type HostnameOwners, isHostnameTaken } from './hostnames.ts'
 import { markedHostname, candidatesOf, certificateKey, certificateName } from './resources.ts'
 import { hasHostname } from './indexes.ts'
 import type { HeldCertificate, KeptHostname, Observed } from './plan.ts'
@@ -17,10 +21,13 @@ export interface ObserveDeps {
   readonly store: Store
   /** Tunnels, with the indexes of indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
+  readonly databases: HostnameOwners['databases']
   readonly endpoints: Cache<typeof TunnelEndpoint>
   readonly regions: Cache<typeof Region>
   readonly issuers: Issuers
   readonly now: () => Date
+  /** Whether the installation has several organizations, which share the budget of public certificates. Default: it has not. */
+  readonly isShared?: (() => boolean) | undefined
 }
 
 export interface AdmitDeps {
@@ -45,20 +52,25 @@ export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Pr
     assigned,
     isSigned: assigned !== undefined && isSigned(assigned),
     candidates: region ? candidatesOf(endpoints.list().filter(isSigned), region.spec.id, tunnelsOn) : [],
-    certificate: assigned && (await certificateOf(deps, tunnel, assigned)),
+    ...(assigned ? await certificateOf(deps, tunnel, assigned) : NO_CERTIFICATE),
     kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
   }
 }
 
-function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): KeptHostname | undefined {
+function keptHostname(deps: ObserveDeps, { metadata }: Tunnel): KeptHostname | undefined {
   if (metadata.annotations?.[annotations.hostname] === undefined) return undefined
-  const hostname = markedHostname(issuers.local.mac, metadata)
+  const hostname = markedHostname(deps.issuers.local.mac, metadata)
   if (hostname === undefined) {
     const message = `its annotation ${annotations.hostname} was not made for it by this installation: it gets another hostname`
     return { refused: notReady(HostnameKeptReason.InvalidMark, message) }
   }
-  if (tunnels.countByIndex('hostname', hostname) === 0) return { hostname }
-  return { refused: notReady(HostnameKeptReason.HostnameTaken, `another tunnel has the hostname ${hostname}: it gets another`) }
+  if (!isHostnameTaken(deps, hostname)) return { hostname }
+  return {
+    refused: notReady(
+      HostnameKeptReason.HostnameTaken,
+      `another tunnel or database has the hostname ${hostname}: it gets another`,
+    ),
+  }
 }
 
 /**
@@ -67,12 +79,15 @@ function keptHostname({ issuers, tunnels }: ObserveDeps, { metadata }: Tunnel): 
  */
 function statedCertificate(
   { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
-  { status }: Tunnel,
+  tunnel: Tunnel,
   endpoint: TunnelEndpoint,
 ): HeldCertificate | undefined {
-  const { hostname, certificate: said } = status ?? {}
-  const issuer = issuers[endpoint.spec.issuer]?.name
-  if (hostname === undefined || issuer === undefined || said?.status !== 'valid') return undefined
+  const { hostname, certificate: said } = tunnel.status ?? {}
+  if (hostname === undefined || said?.status !== 'valid') return undefined
+  if (endpoint.spec.issuer === 'acme') {
+    return statedByAcme(tunnel, { endpoint, hostname, renewAt: renewAtOf(issuers), now: now().getTime() })
+  }
+  const issuer = issuers.local.name
   if (said.domain !== certificateName(endpoint, hostname) || said.issuer !== issuer) return undefined
   return believed({ ...timesOf(said), issuer }, { endpoint, hostname, now: now().getTime() })
 }
@@ -93,27 +108,46 @@ function believed(
   return renewAt > about.now && !isGone ? { ...said, renewAt, fits: true } : undefined
 }
 
-async function certificateOf(deps: ObserveDeps, tunnel: Tunnel, endpoint: TunnelEndpoint): Promise<HeldCertificate | undefined> {
-  const { hostname } = tunnel.status ?? {}
-  if (hostname === undefined || !signsFor(deps.issuers, endpoint)) return undefined
-  const stated = statedCertificate(deps, tunnel, endpoint)
-  if (stated) return stated
-  const secret = await deps.store.get(Secret, certificateKey(endpoint, hostname))
-  return secret && certificateIn(secret, deps, { endpoint, hostname })
+const NO_CERTIFICATE = { certificate: undefined, order: undefined }
+
+interface Obtained {
+  readonly certificate: HeldCertificate | undefined
+  readonly order: Progress | undefined
 }
 
-/** Certificate in a Secret; undefined when it is not a certificate, or the endpoint has no issuer. */
+async function certificateOf(deps: ObserveDeps, tunnel: Tunnel, endpoint: TunnelEndpoint): Promise<Obtained> {
+  const { hostname } = tunnel.status ?? {}
+  if (hostname === undefined || !signsFor(deps.issuers, endpoint)) return NO_CERTIFICATE
+  if (endpoint.spec.tlsSecretName !== undefined) return { certificate: heldByEndpoint(endpoint), order: undefined }
+  const stated = statedCertificate(deps, tunnel, endpoint)
+  if (stated) return { certificate: stated, order: undefined }
+  const key = certificateKey(endpoint, hostname)
+  const { acme } = endpoint.spec.issuer === 'acme' ? deps.issuers : {}
+  // Read first: an order is deleted after its certificate was stored, so one of the two is seen.
+  const order = await acme?.progress(key.name)
+  const secret = await deps.store.get(Secret, key)
+  return { certificate: secret && certificateIn(secret, deps, { endpoint, hostname }), order }
+}
+
+const renewAtOf =
+  ({ acme }: Issuers) =>
+  (id: string): number | undefined =>
+    acme?.renewAt(id)
+
+/** Certificate in a Secret; undefined when it is not a certificate. */
 export function certificateIn(
   secret: Secret,
   { issuers, now }: Pick<ObserveDeps, 'issuers' | 'now'>,
   { endpoint, hostname }: { readonly endpoint: TunnelEndpoint; readonly hostname: string },
 ): HeldCertificate | undefined {
-  const issuer = issuers[endpoint.spec.issuer]
-  if (!issuer) return undefined
   const { metadata } = secret
   const held = { ...keyPairIn(secret), obtainedAt: metadata.annotations?.[annotations.obtainedAt] }
+  const name = certificateName(endpoint, hostname)
   try {
-    const described = describe(held, { issuer, hostname, name: certificateName(endpoint, hostname), now: now() })
+    const described =
+      endpoint.spec.issuer === 'acme'
+        ? heldByAcme(secret, { endpoint, hostname, renewAt: renewAtOf(issuers) })
+        : describe(held, { issuer: issuers.local, hostname, name, now: now() })
     // Edges ignore Secrets without the label of their endpoint.
     return { ...described, fits: described.fits && metadata.labels?.[labels.endpoint] === endpoint.metadata.name }
   } catch {

@@ -2,11 +2,13 @@ import { describe, expect, test, vi } from 'vitest'
 import { endOfPassword, PASSWORD_LIFE_MS, TunnelPassword } from '../../crds/tunnel-password.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { conditionOf } from '../../store/conditions.ts'
-import { tunnel, tunnelPassword } from '../../test/builders/resources.ts'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { dedicatedDatabase } from '../../test/builders/dedicated.ts'
+import { REGION_ID, tunnel, tunnelPassword } from '../../test/builders/resources.ts'
 import { HOUR, inNamespace, NAMESPACE, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
 import { passwordDecision, type ObservedPassword } from './password.ts'
 
-const soon = { timeout: 10_000, interval: 10 }
+const soon = { timeout: 60_000, interval: 10 }
 
 describe('a password', () => {
   const NOW = Date.parse('2026-01-01T12:30:00Z')
@@ -25,7 +27,7 @@ describe('a password', () => {
   test.each<{ does: string; seen: Partial<ObservedPassword>; reason: string; message?: string; until: number }>([
     {
       does: 'without a tunnel is not ready until its expiry',
-      ...{ seen: { tunnel: undefined }, reason: 'TunnelMissing', message: 'there is no tunnel web', until: FOUR },
+      ...{ seen: { owner: undefined }, reason: 'TunnelMissing', message: 'there is no tunnel web', until: FOUR },
     },
     {
       does: 'of an earlier tunnel does not open a later one',
@@ -47,11 +49,63 @@ describe('a password', () => {
       ...{ seen: { named: [mine, ...older], now: Date.parse('2026-01-01T13:00:00Z') }, reason: 'Active', until: FOUR },
     },
   ])('$does', ({ seen, reason, message, until }) => {
-    const is = passwordDecision({ password: mine, tunnel: tunnel(), named: [mine], now: NOW, ...seen })
+    const is = passwordDecision({ password: mine, owner: tunnel(), named: [mine], now: NOW, ...seen })
     expect([is.decision.reason, is.until]).toEqual([reason, until])
     expect(is.decision.status).toBe(reason === 'Active' ? 'True' : 'False')
     if (message !== undefined) expect(is.decision.message).toBe(message)
   })
+})
+
+describe('a password of a database', () => {
+  const NOW = Date.parse('2026-01-01T12:30:00Z')
+  const settings = { authMode: 'both', authorizedKeys: [] } as const
+  const database = dedicatedDatabase({ metadata: { name: 'shop' }, spec: { sshTunnel: settings } })
+  const { namespace = '', uid } = database.metadata
+  const password = tunnelPassword({
+    metadata: { namespace },
+    spec: { tunnelRef: undefined, databaseRef: { name: 'shop' } },
+  })
+  test.each([
+    { does: 'is active', owner: database, reason: 'Active', message: 'it opens shop until 2026-01-01T16:00:00.000Z' },
+    { does: 'without its database is not ready', owner: undefined, message: 'there is no database shop' },
+    {
+      does: 'is not one of a tunnel of the same name',
+      owner: tunnel({ metadata: { name: 'shop', namespace, uid } }),
+      message: 'it is for an earlier database named shop',
+    },
+    {
+      does: 'waits for the add-on',
+      owner: dedicatedDatabase({ metadata: { name: 'shop' } }),
+      message: 'the database shop has no sshTunnel',
+    },
+  ])('$does', ({ owner, reason = 'DatabaseMissing', message }) => {
+    const { decision } = passwordDecision({ password, owner, named: [password], now: NOW })
+    expect([decision.reason, decision.message]).toEqual([reason, message])
+  })
+})
+
+test('a password made with kubectl for a database gets the database as its owner', async () => {
+  await using at = await startTunnels()
+  const database = await at.store.create(DedicatedDatabase, {
+    metadata: inNamespace('shop'),
+    spec: { motor: 'postgresql-15.4.0', region: REGION_ID, plan: 'small', sshTunnel: {} },
+  })
+  const spec = { databaseRef: { name: 'shop' }, sha256: 'a'.repeat(64), expiresAt: '2030-01-01T00:00:00Z' }
+  await at.store.create(TunnelPassword, { metadata: inNamespace('p'), spec })
+  await vi.waitFor(async () => {
+    const found = await at.store.get(TunnelPassword, inNamespace('p'))
+    expect(found?.metadata.ownerReferences).toMatchObject([{ kind: 'DedicatedDatabase', uid: database.metadata.uid }])
+    expect(found?.status?.conditions).toMatchObject([{ type: 'Ready', reason: 'Active' }])
+  }, soon)
+})
+
+test.each([
+  { names: 'a tunnel and a database', refs: { tunnelRef: { name: 'web' }, databaseRef: { name: 'shop' } } },
+  { names: 'neither', refs: {} },
+])('a password that names $names is rejected', async ({ refs }) => {
+  await using at = await startTunnels()
+  const spec = { ...refs, sha256: 'a'.repeat(64), expiresAt: '2030-01-01T00:00:00Z' }
+  await expect(at.store.create(TunnelPassword, { metadata: inNamespace('p'), spec })).rejects.toThrow('must name either')
 })
 
 async function startWithTunnel() {

@@ -3,7 +3,7 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { notReady } from '../../store/conditions.ts'
+import { notReady, withCondition } from '../../store/conditions.ts'
 import { type HeldCertificate, planTunnel, type Observed } from './plan.ts'
 import { candidatesOf } from './resources.ts'
 
@@ -42,6 +42,7 @@ const observed = (about: Partial<Observed>): Observed => ({
     assigned: undefined,
     isSigned: true,
     candidates: [],
+    order: undefined,
     certificate: undefined,
     kept: undefined,
   },
@@ -193,6 +194,27 @@ test.each([
   expect(plan.actions.map((action) => action.do)).toEqual(actions)
   expect(plan.decision?.reason).toBe(reason)
   if ('again' in rest) expect(plan.requeueAfterMs).toBe(rest.again)
+})
+
+const deleted = { deletionTimestamp: '2026-01-02T03:04:05Z' }
+const acme = (about: object) =>
+  ({ issuer: 'acme', acme: { directoryUrl: 'https://ca.example/dir', revokeOnDelete: true, ...about } }) as TunnelEndpoint['spec']
+const notRevoked = withCondition([], notReady('CertificateNotRevoked', 'no'), {
+  type: 'Ready',
+  generation: 1,
+  now: new Date(NOW),
+})
+
+test.each([
+  { does: 'has its certificate revoked', spec: acme({}), isRevoked: true },
+  { does: 'keeps a valid certificate by default', spec: acme({ revokeOnDelete: false }), isRevoked: false },
+  { does: 'leaves the shared certificate alone', spec: { ...acme({}), certificates: 'wildcard' as const }, isRevoked: false },
+  { does: 'is held up once only', spec: acme({}), status: { ...assigned, conditions: notRevoked }, isRevoked: false },
+  { does: 'without a hostname has none to revoke', spec: acme({}), status: {}, isRevoked: false },
+])('a deleted tunnel $does', ({ spec, isRevoked, status = assigned }) => {
+  const plan = planTunnel(observed({ assigned: endpoint('a', spec), tunnel: tunnel(status, deleted) }))
+  expect(plan.revokeAt !== undefined).toBe(isRevoked)
+  expect(plan.actions.map((action) => action.do)).toEqual(['forget-certificate', 'release'])
 })
 
 describe('the choice of an endpoint', () => {

@@ -1,8 +1,9 @@
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { RenewingReason, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { notReady, ready, type Decision } from '../../store/conditions.ts'
+import type { AcmeSettings, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { conditionOf, notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
+import type { Progress } from '../acme/acme.ts'
 import { ISSUER_MISSING, certificateName, hostOf, urlOf } from './resources.ts'
 
 /** Certificate in its Secret. Times in milliseconds since the epoch. */
@@ -14,6 +15,8 @@ export interface HeldCertificate {
   readonly renewAt: number
   /** Whether it is for the desired names, from the present issuer, with its key, and labelled for its endpoint's edges. */
   readonly fits: boolean
+  /** Directory of the CA and identifier of the certificate, of one that was obtained by ACME. */
+  readonly acme?: { readonly directory: string; readonly id: string | undefined } | undefined
 }
 
 /** Observed state that a decision may depend on, read once by observe.ts. */
@@ -33,6 +36,8 @@ export interface Observed {
   readonly candidates: readonly TunnelEndpoint[]
   /** Certificate; undefined without an issuer: the status counts then, see {@link leftMs}. */
   readonly certificate: HeldCertificate | undefined
+  /** Order for its certificate by ACME; undefined when there is none. */
+  readonly order: Progress | undefined
   /** Hostname in the annotation of a tunnel without a hostname; undefined without an annotation. */
   readonly kept: KeptHostname | undefined
 }
@@ -50,6 +55,10 @@ export type Action =
   | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint }
   /** Obtains a certificate and stores it. */
   | { readonly do: 'obtain'; readonly endpoint: TunnelEndpoint; readonly name: string }
+  /** Begins or continues the order for a certificate. */
+  | { readonly do: 'order'; readonly endpoint: TunnelEndpoint; readonly name: string; readonly held: HeldCertificate | undefined }
+  /** Stores the certificate that an order has led to, and ends the order. */
+  | { readonly do: 'install'; readonly endpoint: TunnelEndpoint }
 
 export interface Plan {
   readonly actions: readonly Action[]
@@ -58,7 +67,12 @@ export interface Plan {
   /** Condition `Renewing`, set while a valid certificate is obtained anew. */
   readonly renewing?: Decision | undefined
   readonly requeueAfterMs?: number | undefined
+  /** Settings of the CA at which the certificate is revoked before the actions. */
+  readonly revokeAt?: AcmeSettings | undefined
 }
+
+/** Maximum time in milliseconds for which a revocation holds up a deletion. */
+export const REVOCATION_MS = 600_000
 
 const DAY_MS = 86_400_000
 /** Interval of attempts to obtain a certificate after a failure. */
@@ -71,11 +85,12 @@ export const AGAIN_MS = 60_000
  *     created above the quota ──another tunnel is deleted──► the same
  *     restored, with its mark ──────► the same, with the same hostname
  *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
- *     deleted ──► certificate deleted ──► gone, and its hostname with it
+ *     by ACME: no certificate ──► order ──issued──► installed; due for renewal ──► the same, valid all the while
+ *     deleted ──► certificate revoked, if desired ──► certificate deleted ──► gone, and its hostname with it
  */
 export function planTunnel(observed: Observed): Plan {
   const { tunnel, now } = observed
-  if (tunnel.metadata.deletionTimestamp !== undefined) return planDeletion(tunnel)
+  if (tunnel.metadata.deletionTimestamp !== undefined) return planDeletion(observed)
   const expiresInMs = tunnel.spec.expiresAt === undefined ? Infinity : Date.parse(tunnel.spec.expiresAt) - now
   if (expiresInMs <= 0) return { actions: [{ do: 'expire' }] }
   const plan = observed.full ? wait(TunnelReason.QuotaExceeded, fullMessage(observed.full, 'tunnels')) : planLiving(observed)
@@ -101,8 +116,20 @@ function preparation({ tunnel, kept }: Observed, { actions }: Plan): readonly Ac
 
 const isGuarded = ({ metadata }: Tunnel): boolean => metadata.finalizers?.includes(FINALIZER) === true
 
-function planDeletion(tunnel: Tunnel): Plan {
-  return { actions: isGuarded(tunnel) ? [{ do: 'forget-certificate' }, { do: 'release' }] : [] }
+function planDeletion(observed: Observed): Plan {
+  if (!isGuarded(observed.tunnel)) return { actions: [] }
+  const isOver = conditionOf(observed.tunnel, 'Ready')?.reason === TunnelReason.CertificateNotRevoked
+  return {
+    actions: [{ do: 'forget-certificate' }, { do: 'release' }],
+    revokeAt: isOver ? undefined : revocationAt(observed),
+  }
+}
+
+/** Settings of the CA at which the certificate of a deleted tunnel is revoked; undefined when it is not. */
+function revocationAt({ tunnel, assigned, isSigned }: Observed): AcmeSettings | undefined {
+  if (!assigned || !isSigned || tunnel.status?.hostname === undefined) return undefined
+  const { issuer, certificates, acme } = assigned.spec
+  return issuer === 'acme' && certificates === 'perTunnel' && acme?.revokeOnDelete ? acme : undefined
 }
 
 function planLiving(observed: Observed): Plan {
@@ -131,7 +158,9 @@ export const isGood = ({ certificate, now }: Pick<Observed, 'certificate' | 'now
 function planCertificate(observed: Observed, endpoint: TunnelEndpoint): Plan {
   const { tunnel, certificate, now } = observed
   const hostname = hostnameOf(tunnel)
+  if (endpoint.spec.tlsSecretName !== undefined) return planGiven(observed, endpoint)
   if (!observed.isSigned) return planUnsigned(observed, endpoint)
+  if (endpoint.spec.issuer === 'acme') return planOrder(observed, endpoint)
   if (!isGood(observed)) {
     const message = `a certificate for ${hostOf(endpoint, hostname)} is being obtained`
     return planAttempt(observed, endpoint, { decision: notReady(TunnelReason.ObtainingCertificate, message) })
@@ -141,6 +170,38 @@ function planCertificate(observed: Observed, endpoint: TunnelEndpoint): Plan {
   if (inMs > 0) return { actions: [], decision, requeueAfterMs: inMs }
   return planAttempt(observed, endpoint, { decision, renewing: renewal(tunnel.status?.certificate?.lastError) })
 }
+
+/** Plans with the administrator's own certificate, which the endpoint's reconciler takes over. */
+function planGiven(observed: Observed, endpoint: TunnelEndpoint): Plan {
+  const { certificate, now } = observed
+  const name = endpoint.spec.tlsSecretName
+  const message = endpoint.status?.certificate?.lastError ?? `the certificate of the Secret ${name} is being read`
+  if (!certificate || !isGood(observed)) return wait(TunnelReason.ObtainingCertificate, message)
+  return {
+    actions: [],
+    decision: servedDecision(endpoint, hostnameOf(observed.tunnel)),
+    requeueAfterMs: certificate.expiresAt - now,
+  }
+}
+
+/** Plans the order for a certificate by ACME, which is made elsewhere and may take days. */
+function planOrder(observed: Observed, endpoint: TunnelEndpoint): Plan {
+  const { tunnel, certificate, order, now } = observed
+  const hostname = hostnameOf(tunnel)
+  const held = isGood(observed) ? certificate : undefined
+  const decision = held ? servedDecision(endpoint, hostname) : ordering(endpoint, hostname, order)
+  if (order?.state === 'issued') return { actions: [{ do: 'install', endpoint }], decision }
+  const inMs = held ? held.renewAt - now : 0
+  if (inMs > 0 && !order) return { actions: [], decision, requeueAfterMs: inMs }
+  const action = { do: 'order', endpoint, name: certificateName(endpoint, hostname), held } as const
+  return { actions: [action], decision, renewing: held && renewal(order?.lastError) }
+}
+
+const ordering = (endpoint: TunnelEndpoint, hostname: string, order: Progress | undefined): Decision =>
+  notReady(
+    TunnelReason.ObtainingCertificate,
+    order?.lastError ?? `a certificate for ${hostOf(endpoint, hostname)} is being obtained`,
+  )
 
 /** Plans without an issuer: the present certificate serves until it expires. No attempt is made until the endpoint changes. */
 function planUnsigned(observed: Observed, endpoint: TunnelEndpoint): Plan {

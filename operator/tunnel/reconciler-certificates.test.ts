@@ -6,6 +6,7 @@ import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { CertificateIssuer } from './certificate-issuer.ts'
 import { DAY, endOf, HOUR, hostnameOf, obtainedAt, startTunnels, web } from '../../test/support/operator/tunnel-controllers.ts'
+import { ISSUER_MISSING } from './resources.ts'
 
 const ROUND_MS = 10_000
 
@@ -13,6 +14,8 @@ const awayWhile = (isDown: () => boolean) => (real: CertificateIssuer) => ({
   ...real,
   obtain: (name: string) => (isDown() ? Promise.reject(new Error('the authority is away')) : real.obtain(name)),
 })
+
+const eventsOf = (status: Tunnel['status']) => status?.certificate?.history?.map(({ event }) => event)
 
 test('a failed certificate is reported, tried again at the time in the status, and leaves no trace after a success', async () => {
   let isDown = true
@@ -31,7 +34,14 @@ test('a failed certificate is reported, tried again at the time in the status, a
   await at.advance(61_000)
   const { status } = await at.reason('Assigned')
   expect(status?.hostname).toBe(hostnameOf(failed))
-  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
+  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual([
+    'domain',
+    'expiresAt',
+    'history',
+    'issuer',
+    'obtainedAt',
+    'status',
+  ])
 })
 
 test('a certificate is renewed at two thirds of its lifetime, stays valid when that fails, and expires at its end', async () => {
@@ -173,11 +183,9 @@ test('an endpoint without an issuer reports that and gets no tunnels until it ha
   const ready = async () => conditionOf((await at.store.get(TunnelEndpoint, { name: 'a' })) ?? {}, 'Ready')
   await expect.poll(ready).toMatchObject({
     ...{ status: 'False', reason: 'IssuerMissing' },
-    message: 'this installation has no ACME issuer: no certificate can be obtained',
+    message: ISSUER_MISSING.message,
   })
-  expect(at.told()).toContain(
-    'TunnelEndpoint IssuerMissing: this installation has no ACME issuer: no certificate can be obtained',
-  )
+  expect(at.told()).toContain(`TunnelEndpoint IssuerMissing: ${ISSUER_MISSING.message}`)
   await at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer: 'local' } })
   await at.reason('Assigned')
 })
@@ -191,7 +199,7 @@ test('a tunnel whose issuer was removed keeps its certificate, reports the reaso
   const version = async () => (await at.secretOf(hostnameOf(before)))?.metadata.resourceVersion
   const kept = await version()
   const sign = (issuer: string) => at.store.mergePatch(TunnelEndpoint, { name: 'a' }, { spec: { issuer } })
-  const lastError = 'this installation has no ACME issuer: no certificate can be obtained'
+  const lastError = ISSUER_MISSING.message
   const sweepOnce = async () => {
     const stop = at.sweep()
     await at.advance(3 * ROUND_MS)
@@ -207,13 +215,24 @@ test('a tunnel whose issuer was removed keeps its certificate, reports the reaso
   await at.advance(20 * DAY)
   const ended = await at.reason('IssuerMissing')
   expect(conditionOf(ended, 'Ready')).toMatchObject({ status: 'False', message: lastError })
-  expect(ended.status?.certificate).toEqual({ ...before.status?.certificate, status: 'expired', lastError })
+  expect(ended.status?.certificate).toEqual({
+    ...{ ...before.status?.certificate, status: 'expired', lastError },
+    history: [expect.objectContaining({ event: 'expired' }), expect.objectContaining({ event: 'obtained' })],
+  })
   await sweepOnce()
   expect(await version()).toBe(kept)
   await sign('local')
   const { status } = await at.reason('Assigned')
+  expect(eventsOf(status)).toEqual(['obtained', 'expired', 'obtained'])
   expect(endOf(status)).toBeGreaterThan(endOf(before.status))
-  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual(['domain', 'expiresAt', 'issuer', 'obtainedAt', 'status'])
+  expect(Object.keys(status?.certificate ?? {}).toSorted()).toEqual([
+    'domain',
+    'expiresAt',
+    'history',
+    'issuer',
+    'obtainedAt',
+    'status',
+  ])
 })
 
 test('the wildcard certificate of an endpoint is deleted with it: a new endpoint of the name obtains another', async () => {

@@ -40,6 +40,7 @@ test.each([
   const reconcile = createTunnelReconciler({
     ...{ store: store as unknown as Store, regions: regions.cache, endpoints: endpoints.cache, tunnels: tunnels.cache },
     ...{ issuers: { local, acme: undefined }, now: () => new Date(at.getTime() + 70 * DAY), quota: { admit: () => undefined } },
+    databases: { countByIndex: () => 0 },
     report: async () => undefined,
   })
   expect(await reconcile(before.metadata)).toEqual({ result: 'settled', reason: 'Gone' })

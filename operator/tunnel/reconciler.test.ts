@@ -90,7 +90,7 @@ test('updatedAt is the annotation of the writer, otherwise the time of the first
   await at.makeTunnel()
   expect((await at.reason('Assigned')).status?.updatedAt).toBeUndefined()
   // Versions count all writes of the store: the endpoint has its tunnel count, and writes no more.
-  await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels, { timeout: 15_000 }).toBe(1)
+  await expect.poll(async () => (await at.store.get(TunnelEndpoint, { name: 'a' }))?.status?.tunnels, { timeout: 60_000 }).toBe(1)
   const change = async (generation: number, config: object, marks: Readonly<Record<string, string>> = {}) => {
     const { metadata } = await at.store.mergePatch(Tunnel, web, { metadata: { annotations: marks }, spec: { config } })
     const { metadata: last, status } = await at.until('web', (tunnel) => tunnel.status?.observedGeneration === generation)

@@ -6,6 +6,8 @@ import { stepDone, type Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { changedAt, conditionsOf, failure, statusFields } from './status-fields.ts'
+import { followedOf, turnOf } from './acme-certificate.ts'
+import { createRevoker, type Held } from './revocation.ts'
 import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
 import { type Action, AGAIN_MS, isGood, planTunnel, type Observed } from './plan.ts'
 
@@ -18,6 +20,8 @@ const GONE: Outcome = { result: 'settled', reason: 'Gone' }
 
 /** Creates the reconciler: observe, plan, apply, report; repeated after actions that change the observed state, until no action is left. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
+  const revoker = createRevoker(deps)
+
   /** Carries the actions out. @returns the resulting tunnel */
   async function apply(tunnel: Tunnel, actions: readonly Action[]): Promise<Tunnel> {
     let current = tunnel
@@ -45,15 +49,26 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     return current?.metadata.uid === tunnel.metadata.uid ? current : undefined
   }
 
+  /** Reports why the certificate of a deleted tunnel is not revoked. The reconcile after it deletes the tunnel when the wait is over. */
+  async function holdDeletion(tunnel: Tunnel, { decision, requeueAfterMs }: Held): Promise<Outcome> {
+    await deps.report(Tunnel, tunnel, decision)
+    return { result: 'waiting', reason: decision.reason, requeueAfterMs }
+  }
+
   async function step(tunnel: Tunnel, hasObtained: boolean): Promise<Step> {
     const observed = await observe(deps, tunnel)
-    const { actions, decision, renewing, requeueAfterMs } = planTunnel(observed)
+    const { actions, decision, renewing, requeueAfterMs, revokeAt } = planTunnel(observed)
+    const held = revokeAt && (await revoker.revoke(tunnel, revokeAt))
+    if (held) return { outcome: await holdDeletion(tunnel, held) }
     if (decision && actions.some((action) => action.do === 'obtain')) {
       return obtain({ observed, actions, decision, renewing, hasObtained })
     }
     const current = await apply(tunnel, actions)
     if (!decision) return { outcome: { result: 'settled', reason: TunnelReason.Deleting } }
-    if (actions.some((action) => action.do === 'assign')) return goingOn({ tunnel: current, hasObtained: false }, decision)
+    const next = stepAfter(actions, { tunnel: current, hasObtained })
+    if (next) return goingOn(next, decision)
+    const followed = followedOf(observed)
+    if (followed) deps.issuers.acme?.follow(turnOf(tunnel, observed.assigned), followed)
     await deps.report(Tunnel, current, decision, {
       ...{ ...statusFields(observed), ...changedAt(observed) },
       conditions: conditionsOf(observed, renewing),
@@ -84,6 +99,14 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
       ;({ tunnel, hasObtained } = next)
     }
   }
+}
+
+/** Input of the step that follows these actions at once; undefined when they change nothing that a plan depends on. */
+function stepAfter(actions: readonly Action[], { tunnel, hasObtained }: NonNullable<Step['next']>): Step['next'] {
+  const did = (what: Action['do']) => actions.some((action) => action.do === what)
+  if (did('assign')) return { tunnel, hasObtained: false }
+  // Once: a certificate that does not fit would be installed endlessly.
+  return did('install') && !hasObtained ? { tunnel, hasObtained: true } : undefined
 }
 
 interface Obtaining {

@@ -36,14 +36,29 @@ export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunne
   return [...new Set(hostnames.map((hostname) => certificateKey(endpoint, hostname).name))].sort()
 }
 
+/** Certificate for a Secret. */
+export interface SignedCertificate extends KeyPair {
+  readonly at: Date
+  /** Name of the administrator's own Secret that it is a copy of. */
+  readonly copiedFrom?: string | undefined
+  /** Directory of the CA and identifier of the certificate, of one that was obtained by ACME. */
+  readonly acme?: { readonly directory: string; readonly id: string | undefined } | undefined
+}
+
 /** Secret with the certificate and key of a host. */
-export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, signed: KeyPair & { readonly at: Date }) {
-  const { certificate, key, at } = signed
+export function certificateSecret(endpoint: TunnelEndpoint, hostname: string, signed: SignedCertificate) {
+  const { certificate, key, at, acme, copiedFrom } = signed
+  const { directory, id } = acme ?? {}
   return {
     metadata: {
       ...certificateKey(endpoint, hostname),
       labels: { [labels.endpoint]: endpoint.metadata.name },
-      annotations: { [annotations.obtainedAt]: at.toISOString() },
+      annotations: {
+        [annotations.obtainedAt]: at.toISOString(),
+        ...(directory !== undefined && { [annotations.acmeDirectory]: directory }),
+        ...(id !== undefined && { [annotations.acmeId]: id }),
+        ...(copiedFrom !== undefined && { [annotations.copiedFrom]: copiedFrom }),
+      },
       ...(endpoint.spec.certificates === 'wildcard' && { ownerReferences: ownersOf(endpoint) }),
     },
     type: 'kubernetes.io/tls',
@@ -99,10 +114,10 @@ function isSame(one: string, other: string): boolean {
 }
 
 /**
- * Condition of an endpoint without a configured issuer, and of its tunnels without a certificate. Its reason is part of EndpointReason and
- * TunnelReason. The installation's own issuer is always configured.
+ * Condition of an endpoint for whose tunnels no certificate can be obtained, and of its tunnels without a certificate. Its reason is part of
+ * EndpointReason and TunnelReason.
  */
 export const ISSUER_MISSING: Decision = notReady(
   EndpointReason.IssuerMissing satisfies typeof TunnelReason.IssuerMissing,
-  'this installation has no ACME issuer: no certificate can be obtained',
+  'issuer acme needs spec.acme with agreeToTerms: true, which accepts the terms of service of the certificate authority',
 )

@@ -5,6 +5,10 @@ import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { StatusFields } from '../reporter.ts'
+import { replacing } from '../../shared/merge-patch.ts'
+import { acmeStatus } from './acme-certificate.ts'
+import { givenStatus } from './given-certificate.ts'
+import { withHistory } from './certificate-history.ts'
 import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
@@ -34,17 +38,48 @@ function unusableKeys({ spec }: Tunnel): Decision | undefined {
 
 /** Status fields beside the conditions (docs/api.md, "Tunnels"). */
 export function statusFields(observed: Observed): StatusFields<typeof Tunnel> {
-  const { tunnel, assigned, certificate, now } = observed
-  const { hostname, certificate: before } = tunnel.status ?? {}
+  return remembered(observed, presentFields(observed))
+}
+
+/** Adds the history of the certificate to status fields. */
+function remembered({ tunnel, now }: Observed, fields: StatusFields<typeof Tunnel>): StatusFields<typeof Tunnel> {
+  const { certificate } = fields
+  return certificate ? { ...fields, certificate: withHistory(tunnel.status?.certificate, certificate, now) } : fields
+}
+
+function presentFields(observed: Observed): StatusFields<typeof Tunnel> {
+  const { tunnel, assigned } = observed
   const address = addressFields(observed)
-  if (!assigned || hostname === undefined) return address
-  if (!observed.isSigned) return { ...address, certificate: unsigned(observed, assigned) }
+  const certificate = assigned && tunnel.status?.hostname !== undefined ? certificateField(observed, assigned) : undefined
+  return certificate ? { ...address, certificate } : address
+}
+
+/** Status of the certificate; undefined when it stays. */
+function certificateField(observed: Observed, assigned: TunnelEndpoint): TunnelCertificate | undefined {
+  const { tunnel, now } = observed
+  if (!observed.isSigned) return unsigned(observed, assigned)
+  if (assigned.spec.tlsSecretName !== undefined) return replacing(tunnel.status?.certificate, givenStatus(assigned, now))
+  return assigned.spec.issuer === 'acme' ? orderedCertificate(observed, assigned) : signedCertificate(observed, assigned)
+}
+
+/** Certificate of a tunnel whose endpoint uses the CA of the installation. */
+function signedCertificate(observed: Observed, assigned: TunnelEndpoint): TunnelCertificate | undefined {
+  const { tunnel, certificate, now } = observed
+  const { hostname = '', certificate: before } = tunnel.status ?? {}
   // For an invalid certificate, the failed attempt has written the status already.
-  if (!certificate || !isGood(observed)) return address
+  if (!certificate || !isGood(observed)) return undefined
   const status = certificateStatus(certificate, certificateName(assigned, hostname))
   // A reported failure of the renewal stays until it succeeds; null removes it in a merge patch.
   const isMended = certificate.renewAt > now && hasFailure(before)
-  return { ...address, certificate: isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status }
+  return isMended ? ({ ...status, ...NO_FAILURE } as unknown as TunnelCertificate) : status
+}
+
+/** Certificate of a tunnel whose endpoint uses ACME. */
+function orderedCertificate(observed: Observed, assigned: TunnelEndpoint): TunnelCertificate {
+  const { tunnel, certificate, order, now } = observed
+  const { hostname = '', certificate: before } = tunnel.status ?? {}
+  const good = isGood(observed) ? certificate : undefined
+  return replacing(before, acmeStatus({ good, order, before, now, domain: certificateName(assigned, hostname) }))
 }
 
 /** Endpoint and URL. The endpoint is permanent, but may be recreated with another domain. */
@@ -76,11 +111,11 @@ const NO_FAILURE = { lastError: null, nextAttemptAt: null }
 export function failure(observed: Observed, lastError: string, nextAttemptAt: number): StatusFields<typeof Tunnel> {
   const good = isGood(observed)
   const status = good ? 'valid' : observed.certificate?.fits === true ? 'expired' : 'failed'
-  return {
+  return remembered(observed, {
     ...addressFields(observed),
     conditions: conditionsOf(observed, good ? renewal(lastError) : undefined),
     certificate: { ...observed.tunnel.status?.certificate, status, lastError, nextAttemptAt: at(nextAttemptAt) },
-  }
+  })
 }
 
 const at = (ms: number): string => new Date(ms).toISOString()

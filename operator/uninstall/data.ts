@@ -1,7 +1,9 @@
 import { type UninstallDeps, countOf, inWords, listed, VALUED_KINDS } from './inventory.ts'
 import { ApiToken } from '../../crds/api-token.ts'
 import { Lease, Namespace, Secret } from '../../crds/core.ts'
+import { DatabaseArchive } from '../../crds/database-archive.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { MooringError } from '../../shared/errors.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
@@ -13,6 +15,7 @@ import { TenantNamespace } from '../../crds/tenant-namespace.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
+import { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { pause, systemClock } from '../../shared/timers.ts'
 import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
 import { scaleDeployment, stopDeployment, edgeSecrets, edgesGone } from './deployments.ts'
@@ -22,11 +25,17 @@ import { storeErrorOf } from '../../store/kubernetes/status.ts'
 const RETRY_MS = 500
 /** Time after which the finalizer of a remaining object is removed without its server, which is deleted next. */
 const PATIENCE_MS = 20_000
+/**
+ * Time after which the finalizer of remaining backups is removed. Their removal takes longer; it never ends while the repository is unavailable, or
+ * is not in the settings any more.
+ */
+const BACKUPS_PATIENCE_MS = 150_000
 
 /** Order of deletion: contents before their container. Regions precede servers, which would otherwise be recreated. */
 const STAGES: readonly (readonly Kind[])[] = [
-  [SharedInstance, ApiToken, Tunnel, TunnelPassword],
-  [TenantNamespace],
+  [SharedInstance, DedicatedDatabase, ApiToken, Tunnel, TunnelPassword, TunnelWebhook],
+  // A database takes its backups along, but for those that are kept.
+  [TenantNamespace, DatabaseArchive],
   [Organization, Region, Plan, TunnelEndpoint],
   [DatabaseServer],
 ]
@@ -96,7 +105,7 @@ async function removeAll(deps: UninstallDeps, kind: Kind): Promise<void> {
     if (objects.length === 0) return
     for (const object of objects) {
       if (object.metadata.deletionTimestamp === undefined) await remove(store, kind, keyOf(object))
-      else if (clock.now() - began > PATIENCE_MS) await letGo(store, kind, keyOf(object))
+      else if (clock.now() - began > patienceFor(kind)) await letGo(deps, kind, keyOf(object))
     }
     log.info({ left: objects.length, kind: kind.kind }, 'waiting until objects are cleaned up')
     await pause(clock, RETRY_MS, never)
@@ -107,8 +116,15 @@ async function remove(store: Store, kind: Kind, key: Key): Promise<void> {
   await ignoringGone(store.delete(kind, key))
 }
 
-async function letGo(store: Store, kind: Kind, key: Key): Promise<void> {
-  if (kind.kind !== SharedInstance.kind) return
+const patienceFor = ({ kind }: Kind): number => (kind === DatabaseArchive.kind ? BACKUPS_PATIENCE_MS : PATIENCE_MS)
+
+async function letGo({ store, log }: UninstallDeps, kind: Kind, key: Key): Promise<void> {
+  if (kind.kind === DatabaseArchive.kind) {
+    log.info({ archive: key.name }, 'the repository cannot be reached: backups stay in it')
+    await ignoringGone(store.mergePatch(kind, key, { metadata: { finalizers: null } }))
+    return
+  }
+  if (kind.kind !== SharedInstance.kind && kind.kind !== DedicatedDatabase.kind) return
   await ignoringGone(store.mergePatch(kind, key, { metadata: { annotations: { [annotations.forceDelete]: 'true' } } }))
 }
 

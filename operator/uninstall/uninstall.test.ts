@@ -1,10 +1,13 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { Lease, Namespace, Secret } from '../../crds/core.ts'
+import { DatabaseArchive } from '../../crds/database-archive.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
-import { annotations, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { annotations, FINALIZER, SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import { Region } from '../../crds/region.ts'
+import { databaseArchive } from '../../test/builders/archive.ts'
+import { createVirtualClock, settle } from '../../test/support/clocks.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import type { ApiAnswer, ApiRequest } from '../../store/kubernetes/client.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
@@ -66,6 +69,21 @@ test.each([
   await removeData(there.deps, { ...keep, deleteData })
   expect(await names(store)).toEqual(['somebodys-own'])
   for (const kind of [Region, Organization, Lease]) expect((await store.list(kind)).items).toEqual([])
+})
+
+test('backups whose repository does not answer are let go after some minutes', async () => {
+  await using there = await installation()
+  const { metadata, spec } = databaseArchive('0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a99')
+  const finalizers = [FINALIZER]
+  await there.store.create(DatabaseArchive, { metadata: { namespace: SHARED_NAMESPACE, name: metadata.name, finalizers }, spec })
+  await expect(removeData(there.deps, keep)).rejects.toMatchObject({
+    message: expect.stringContaining('1 databasearchives') as string,
+  })
+  const clock = createVirtualClock()
+  const removed = removeData({ ...there.deps, clock }, { ...keep, deleteData: true }).then(() => 'removed')
+  while ((await Promise.race([removed, settle()])) !== 'removed') await clock.advance(1_000)
+  expect((await there.store.list(DatabaseArchive)).items).toEqual([])
+  expect(clock.now()).toBeGreaterThan(120_000)
 })
 
 const scaledTo = (requests: readonly ApiRequest[]) =>

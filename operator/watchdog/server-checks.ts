@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { type Registry, Gauge } from 'prom-client'
+import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, ready, withCondition, withoutCondition } from '../../store/conditions.ts'
@@ -110,27 +111,32 @@ export function createTransactionIdAlarm({ store, servers, registry, now }: Tran
   }
 }
 
+/** Resource with a credential Secret. */
+export type Owner = SharedInstance | DedicatedDatabase
+
 export interface SecretSearch {
   readonly store: Store
   readonly instances: Cache<typeof SharedInstance>
+  readonly databases: Cache<typeof DedicatedDatabase>
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   /** Receives the error of a namespace whose Secrets cannot be read. */
   readonly onError: (namespace: string, error: unknown) => void
 }
 
-/** Instance and the content of its Secret; undefined when the Secret is missing or changed. */
+/** Owner and the content of its Secret; undefined when the Secret is missing or changed. */
 export interface KeptCredentials {
-  readonly instance: SharedInstance
+  readonly owner: Owner
   readonly credentials: Credentials | undefined
 }
 
 /**
- * Reads the credential Secrets of all claimed instances. Secrets are not watched, as that needs permission to read all Secrets of the
+ * Reads the credential Secrets of all claimed instances and databases. Secrets are not watched, as that needs permission to read all Secrets of the
  * cluster: they are listed by namespace, and only where there are instances.
  */
 export async function readSecrets(search: SecretSearch): Promise<readonly KeptCredentials[]> {
-  const byNamespace = Map.groupBy(search.instances.list().filter(isClaimed), ({ metadata }) => metadata.namespace ?? '')
+  const owners: readonly Owner[] = [...search.instances.list(), ...search.databases.list()]
+  const byNamespace = Map.groupBy(owners.filter(isClaimed), ({ metadata }) => metadata.namespace ?? '')
   const found: KeptCredentials[] = []
   for (const [namespace, claimed] of byNamespace) {
     try {
@@ -142,22 +148,22 @@ export async function readSecrets(search: SecretSearch): Promise<readonly KeptCr
   return found
 }
 
-/** Whether an instance is claimed. Others, and those being deleted, are handled by their reconciler. */
-function isClaimed({ metadata, status }: SharedInstance): boolean {
+/** Whether an owner has been claimed. Others, and those being deleted, are handled by their reconciler. */
+function isClaimed({ metadata, status }: Owner): boolean {
   return status?.secretRef !== undefined && metadata.deletionTimestamp === undefined
 }
 
-async function readNamespace({ store, ca }: SecretSearch, namespace: string, claimed: readonly SharedInstance[]) {
+async function readNamespace({ store, ca }: SecretSearch, namespace: string, claimed: readonly Owner[]) {
   const { items } = await store.list(Secret, { namespace, labels: { [labels.managedBy]: MANAGED_BY } })
   const secrets = new Map(items.map((secret) => [secret.metadata.name, secret]))
-  return claimed.map((instance) => {
-    const secret = secrets.get(secretName(instance))
-    const found = secret && checkSecret(secret, { instance, ca: ca() })
-    return { instance, credentials: typeof found === 'object' && isUnchanged(found, instance) ? found : undefined }
+  return claimed.map((owner) => {
+    const secret = secrets.get(secretName(owner))
+    const found = secret && checkSecret(secret, { owner, ca: ca() })
+    return { owner, credentials: typeof found === 'object' && isUnchanged(found, owner) ? found : undefined }
   })
 }
 
 /** Whether a Secret is as the operator wrote it. A password of the version in force must be the one that the status names. */
-function isUnchanged({ tidy, passwordVersion, passwordId }: Credentials, { status }: SharedInstance): boolean {
+function isUnchanged({ tidy, passwordVersion, passwordId }: Credentials, { status }: Owner): boolean {
   return tidy && (passwordVersion !== status?.passwordVersion || passwordId === status.passwordId)
 }

@@ -1,10 +1,14 @@
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
+import { dedicatedDatabase } from '../../test/builders/dedicated.ts'
 import { claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
+import type { Failure } from '../events/events.ts'
 import type { Admins } from '../server/admins.ts'
+import { databaseIndexes } from '../dedicated-database/indexes.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import { tenantName } from '../shared-instance/kept-secret.ts'
 import { createSuspicions } from '../shared-instance/slots.ts'
@@ -27,7 +31,15 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
     catalog: async () => ({ tenants: new Map([[given.status?.name, { database: true }]]) }),
   }
   const watchdog = createWatchdog({
-    ...{ store: opened.store, instances: instances.cache, suspicions, ca: () => '', log: pino({ level: 'silent' }) },
+    ...{
+      store: opened.store,
+      instances: instances.cache,
+      databases: settableCache(DedicatedDatabase, databaseIndexes).cache,
+      suspicions,
+      ca: () => '',
+      log: pino({ level: 'silent' }),
+    },
+    events: { failure: () => undefined },
     admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 1 },
@@ -65,4 +77,87 @@ test.each(['TemplateNotFound', 'TemplateInUse'])('a reset that waits with %s doe
 
 test('a desired reset version below the present one does not prevent a measurement', async () => {
   expect(await lookAt(instance(0, 2), () => undefined)).toBe(true)
+})
+
+test('a server without instances gets no statement bounds, and its sessions from excluded sources are ended', async () => {
+  await using opened = await openTemporaryStore()
+  const entries: object[] = []
+  const counts = [0, 2]
+  const admin = { endExcluded: async () => counts.shift() ?? 0, enforce: () => Promise.reject(new Error('enforce was called')) }
+  const watchdog = createWatchdog({
+    ...{ store: opened.store, instances: settableCache(SharedInstance, instanceIndexes).cache },
+    ...{ databases: settableCache(DedicatedDatabase).cache, suspicions: createSuspicions(), ca: () => '' },
+    log: { info: (fields: object) => void entries.push(fields), warn: (fields: object) => void entries.push(fields) },
+    events: { failure: () => undefined },
+    admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
+    limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
+    every: { sessionsMs: 1, sweepMs: 3_600_000 },
+    onTransactionIds: () => Promise.resolve(),
+  })
+  const stop = new AbortController()
+  const run = watchdog.run(stop.signal)
+  await expect.poll(() => entries.length).toBe(1)
+  stop.abort()
+  await run
+  expect(entries).toEqual([{ server: 's', ended: 2 }])
+})
+
+test('a restart for a statement that cannot be cancelled is reported to its tenant and to the log', async () => {
+  await using opened = await openTemporaryStore()
+  const { metadata } = sharedInstance()
+  const name = tenantName('pr-42', metadata.uid)
+  const instances = settableCache(SharedInstance, instanceIndexes)
+  instances.put(sharedInstance({ status: { ...claimedStatus, name, serverRef: { name: 's' } } }))
+  const [failures, warnings]: [Failure[], object[]] = [[], []]
+  const enforced = [
+    { cancelled: 1, ended: 0 },
+    { cancelled: 1, ended: 0, stuck: [name] },
+  ]
+  const admin = { enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() }
+  const watchdog = createWatchdog({
+    ...{ store: opened.store, instances: instances.cache, databases: settableCache(DedicatedDatabase, databaseIndexes).cache },
+    ...{ suspicions: createSuspicions(), ca: () => '' },
+    log: { info: () => undefined, warn: (fields: object) => void warnings.push(fields) },
+    events: { failure: (failure) => void failures.push(failure) },
+    admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
+    limits: { statementMs: 300_000, idleTransactionMs: 1, sizeBytes: LIMIT },
+    every: { sessionsMs: 1, sweepMs: 3_600_000 },
+    onTransactionIds: () => Promise.resolve(),
+  })
+  const stop = new AbortController()
+  const run = watchdog.run(stop.signal)
+  await expect.poll(() => failures.length).toBe(1)
+  stop.abort()
+  await run
+  expect(failures).toMatchObject([{ kind: SharedInstance, metadata: { uid: metadata.uid }, reason: 'StatementStuck' }])
+  expect(failures[0]?.note).toContain('300 s')
+  expect(warnings).toEqual([{ server: 's', databases: [name] }])
+})
+
+test('a sweep reads the store only for databases whose owner is in neither cache', async () => {
+  await using opened = await openTemporaryStore()
+  const { metadata } = dedicatedDatabase()
+  const [owned, unowned] = [tenantName(metadata.name, metadata.uid), tenantName('gone', 'uid of a deleted resource')]
+  const databases = settableCache(DedicatedDatabase, databaseIndexes)
+  databases.put(dedicatedDatabase())
+  const tenants = new Map([[owned, { database: true }]])
+  const drop = vi.fn<(name: string) => Promise<void>>(() => Promise.resolve())
+  const admin = { guardTransactionIds: async () => 0, catalog: async () => ({ tenants }), drop }
+  const list = vi.spyOn(opened.store, 'list')
+  const watchdog = createWatchdog({
+    ...{ store: opened.store, instances: settableCache(SharedInstance, instanceIndexes).cache, databases: databases.cache },
+    ...{ suspicions: createSuspicions(), ca: () => '', log: pino({ level: 'silent' }), events: { failure: () => undefined } },
+    admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
+    limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
+    every: { sessionsMs: 1, sweepMs: 1 },
+    onTransactionIds: () => Promise.resolve(),
+  })
+  const readKinds = () => list.mock.calls.map(([{ kind }]) => kind).filter((kind) => kind !== 'Secret')
+  await watchdog.sweep()
+  expect(readKinds()).toEqual([])
+  tenants.set(unowned, { database: true })
+  await watchdog.sweep()
+  await watchdog.sweep()
+  expect(readKinds().length).toBeGreaterThan(0)
+  expect(drop.mock.calls).toEqual([[unowned]])
 })

@@ -1,23 +1,29 @@
 import type { Logger } from 'pino'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import type { Kind } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key, type Store } from '../../store/port.ts'
 import type { SessionBounds } from '../engines/engine.ts'
+import type { Events } from '../events/events.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
-import { type KeptCredentials, readSecrets, createSizeCheck } from './server-checks.ts'
+import { type KeptCredentials, type Owner, readSecrets, createSizeCheck } from './server-checks.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
 export interface WatchdogDeps {
   readonly store: Store
   /** Instances, with the indexes of shared-instance/indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
+  /** Databases, with the indexes of dedicated-database/indexes.ts. */
+  readonly databases: Cache<typeof DedicatedDatabase>
   readonly admins: Admins
   readonly suspicions: Suspicions
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   readonly log: Pick<Logger, 'info' | 'warn'>
+  readonly events: Events
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
   /** Receives at each sweep the share of transaction ids that a server has used, 0 to 1. */
@@ -28,8 +34,8 @@ export interface WatchdogDeps {
 export interface Watchdog {
   /** Runs until `signal` aborts. */
   run(signal: AbortSignal): Promise<void>
-  /** Calls `wake` with instances that need a decision. @returns a function that unsubscribes */
-  onSuspicion(wake: (key: Key) => void): () => void
+  /** Calls `wake` with objects of the kind that need a decision. @returns a function that unsubscribes */
+  onSuspicion(kind: Pick<Kind, 'kind'>, wake: (key: Key) => void): () => void
   /** Compares sizes and catalogs of every server, and the Secrets of every tenant namespace, with the desired state. */
   sweep(): Promise<void>
 }
@@ -47,22 +53,28 @@ interface InForce extends KeptCredentials {
 
 /** Whether the Secret's password should be the engine's now. */
 function isInForce(kept: KeptCredentials): kept is InForce {
-  const { spec, status } = kept.instance
+  const { spec, status } = kept.owner
   const version = kept.credentials?.passwordVersion
   return version !== undefined && version === spec.passwordVersion && version === status?.passwordVersion
 }
 
+/** Reason of the event about a statement for which a server was restarted. */
+const STATEMENT_STUCK = 'StatementStuck'
+
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
-  const { instances, admins, suspicions, log, limits, every } = deps
-  const wakers = new Set<(key: Key) => void>()
+  const { instances, databases, admins, suspicions, log, limits, every } = deps
+  const wakers = new Set<{ readonly kind: string; readonly wake: (key: Key) => void }>()
   let suspects: ReadonlySet<string> = new Set()
   let sweeping: Promise<void> | undefined
 
-  const wake = (instance: SharedInstance) => wakers.forEach((waker) => waker(keyOf(instance)))
+  function wake(owner: Owner): void {
+    for (const waker of wakers) if (waker.kind === owner.kind) waker.wake(keyOf(owner))
+  }
   const isOccupied = (server: string) => instances.countByIndex('server', server) > 0
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+  const isOwned = (name: string) => (ownerOf(name) ?? databases.byIndex('suffix', suffixOf(name) ?? '')[0]) !== undefined
   const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
 
   /** Creates a check of every server at once. A slow server delays no other, and is skipped while its last check runs. */
@@ -86,12 +98,30 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   }
 
   const checkSessions = onEachServer(async (server, open) => {
-    if (!isOccupied(server)) return
-    const { cancelled, ended } = await open.admin.enforce(limits)
+    if (!isOccupied(server)) return endExcluded(server, open)
+    const { cancelled, ended, stuck = [] } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
+    reportStuck(server, stuck)
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
   })
+
+  /** Ends sessions that the rules of a dedicated server exclude. Its statements have no bounds; a server without rules has no such sessions. */
+  async function endExcluded(server: string, { admin }: OpenServer): Promise<void> {
+    const ended = await admin.endExcluded()
+    if (ended > 0) log.info({ server, ended }, 'sessions from excluded sources ended')
+  }
+
+  /** Reports a restart of a server, which ends the sessions of all its tenants, and the tenants whose statements made it necessary. */
+  function reportStuck(server: string, names: readonly string[]): void {
+    if (names.length === 0) return
+    log.warn({ server, databases: names }, 'database server restarted because of statements that cannot be cancelled')
+    const note =
+      `a statement ran for more than ${limits.statementMs / 1_000} s and could not be cancelled: ` +
+      'the database server was restarted, and logins of this instance are rejected until the next sweep'
+    for (const { metadata } of names.flatMap((name) => ownerOf(name) ?? []))
+      deps.events.failure({ kind: SharedInstance, metadata, reason: STATEMENT_STUCK, note })
+  }
 
   const sweepServers = onEachServer(async (server, open, round: Round) => {
     await deps.onTransactionIds(server, await open.admin.guardTransactionIds())
@@ -111,8 +141,8 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
       if (gone) suspicions.missing.add(instance.metadata.uid)
       wake(instance)
     }
-    // The store is read only for names whose owner is not in the cache, which is rare.
-    const unowned = [...tenants.keys()].filter((name) => !ownerOf(name))
+    // The store is read only for names whose owner is in neither cache, which is rare.
+    const unowned = [...tenants.keys()].filter((name) => !isOwned(name))
     for (const name of await findOrphans(deps.store, unowned)) {
       // Dropped only when found twice: a database created during this sweep has its resource by the next.
       if (!suspects.has(`${server}/${name}`)) round.suspects.add(`${server}/${name}`)
@@ -126,10 +156,10 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   async function checkPasswords({ admin }: OpenServer, kept: readonly InForce[]): Promise<void> {
     if (kept.length === 0) return
     const changed = new Set(await admin.findChangedPasswords(kept.map(({ credentials }) => credentials)))
-    for (const { instance } of kept.filter(({ credentials }) => changed.has(credentials.name))) {
-      log.info({ instance: keyOf(instance) }, 'password changed or expired on the server')
-      suspicions.password.add(instance.metadata.uid)
-      wake(instance)
+    for (const { owner } of kept.filter(({ credentials }) => changed.has(credentials.name))) {
+      log.info({ kind: owner.kind, object: keyOf(owner) }, 'password changed or expired on the server')
+      suspicions.password.add(owner.metadata.uid)
+      wake(owner)
     }
   }
 
@@ -150,18 +180,18 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     const onError = (namespace: string, error: unknown) =>
       log.warn({ namespace, reason: reasonOf(error) }, 'Secrets of a namespace not readable')
     const kept = await readSecrets({ ...deps, onError })
-    for (const { instance } of kept.filter(({ credentials }) => credentials === undefined)) {
-      log.info({ instance: keyOf(instance) }, 'credential Secret missing or changed by hand')
-      wake(instance)
+    for (const { owner } of kept.filter(({ credentials }) => credentials === undefined)) {
+      log.info({ kind: owner.kind, object: keyOf(owner) }, 'credential Secret missing or changed by hand')
+      wake(owner)
     }
-    return Map.groupBy(kept.filter(isInForce), ({ instance }) => instance.status?.serverRef?.name ?? '')
+    return Map.groupBy(kept.filter(isInForce), ({ owner }) => owner.status?.serverRef?.name ?? '')
   }
 
   async function sweep(): Promise<void> {
     const round = { suspects: new Set<string>(), credentials: await readCredentials() }
     await sweepServers(round)
     suspects = round.suspects
-    suspicions.prune((uid) => instances.byUid(uid) !== undefined)
+    suspicions.prune((uid) => (instances.byUid(uid) ?? databases.byUid(uid)) !== undefined)
   }
 
   /** Runs one sweep at a time: names found by two successive sweeps are dropped. */
@@ -189,7 +219,8 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   return {
     run,
     sweep,
-    onSuspicion(waker) {
+    onSuspicion({ kind }, wake) {
+      const waker = { kind, wake }
       wakers.add(waker)
       return () => void wakers.delete(waker)
     },
@@ -197,7 +228,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 }
 
 /**
- * Returns the names of an engine's catalog that belong to no SharedInstance. The store, not a cache, is read after the catalog: a database
+ * Returns the names of an engine's catalog that belong to no SharedInstance or DedicatedDatabase. The store, not a cache, is read after the catalog: a database
  * is created after its resource, so a database whose resource is missing now is an orphan.
  */
 async function findOrphans(store: Store, names: Iterable<string>): Promise<readonly string[]> {
@@ -206,7 +237,7 @@ async function findOrphans(store: Store, names: Iterable<string>): Promise<reado
     return suffix === undefined ? [] : [{ name, suffix }]
   })
   if (ours.length === 0) return []
-  const { items } = await store.list(SharedInstance)
-  const owned = new Set(items.map(({ metadata }) => tenantSuffix(metadata.uid)))
+  const lists = await Promise.all([store.list(SharedInstance), store.list(DedicatedDatabase)])
+  const owned = new Set(lists.flatMap(({ items }) => items.map(({ metadata }) => tenantSuffix(metadata.uid))))
   return ours.filter(({ suffix }) => !owned.has(suffix)).map(({ name }) => name)
 }

@@ -17,7 +17,8 @@ export interface Database {
 }
 
 function errorOf(code: string, message: string, path: string): MooringError {
-  if (code === 'locked') return new MooringError('locked', `${path} is in use by another process`)
+  if (code === 'locked')
+    return new MooringError('locked', `${path} is in use by another process; stop that one, or choose another --data-dir`)
   if (code === 'unavailable') return new StoreError('unavailable', `the state in ${path} cannot be written: ${message}`)
   return new MooringError(code, message)
 }

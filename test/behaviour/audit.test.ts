@@ -3,7 +3,7 @@ import { type Call, codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Entries of the audit log: callers, actions and resources by their names in the API, and no secrets. */
 
@@ -23,7 +23,7 @@ async function entriesAt(caller: Call, path: string, count: number) {
     const { body } = await expectSuccess(caller('GET', path))
     expect(body.data.entries).toHaveLength(count)
     return { text: JSON.stringify(body), entries: body.data.entries }
-  }, SOON)
+  }, LATER)
 }
 
 test('the audit log records creation, changes, rotation, reset and deletion of a database, and no password', async () => {

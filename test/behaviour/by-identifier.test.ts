@@ -3,7 +3,7 @@ import { codeOf, fieldsOf, type Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Databases by identifier, as pipelines use them: repeated calls give one database for each identifier. */
 
@@ -185,6 +185,6 @@ describe('credentials', () => {
       ])
       for (const { changes, via } of entries) expect([changes, via]).toEqual([[], 'rest'])
       expect(JSON.stringify(answer)).not.toContain(made.password)
-    }, SOON)
+    }, LATER)
   })
 })

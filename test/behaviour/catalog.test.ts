@@ -72,7 +72,11 @@ describe('GET /v1/engines', () => {
     const { regions } = z.object({ regions: z.array(Region) }).parse(await get('/v1/regions', 'dedicated'))
     const run = new Set(regions.flatMap(({ motors }) => motors.map(({ id }) => id)))
     expect(new Set(engines.map(({ id }) => id))).toEqual(run)
-    for (const { id, family, version } of engines) expect(id).toBe(`${family}-${version}`)
+    for (const { id, family, version, addons } of engines) {
+      const recovery = family === 'postgresql' ? ['point-in-time-recovery'] : []
+      const offered = ['firewall', 'private-network', 'ssh-tunnel', 'monitoring', ...recovery]
+      expect([id, addons]).toEqual([`${family}-${version}`, offered])
+    }
   })
 
   test('lists each engine once across pages, in a stable order', async () => {
@@ -96,6 +100,15 @@ describe('GET /v1/databases/create/metadata', () => {
     const { metadata } = z.strictObject({ metadata: Metadata }).parse(await get('/v1/databases/create/metadata', 'dedicated'))
     expect(metadata.engines).toEqual(((await get('/v1/engines', 'dedicated')) as unknown as { engines: unknown }).engines)
     expect(metadata.regions).toEqual((await get('/v1/regions', 'dedicated')).regions)
+    const engines = metadata.engines.map(({ id }) => id)
+    const postgresql = engines.filter((id) => id.startsWith('postgresql-'))
+    expect(metadata.addons).toEqual([
+      { id: 'firewall', name: 'Firewall', engines },
+      { id: 'private-network', name: 'Private networking', engines },
+      { id: 'ssh-tunnel', name: 'SSH tunnel', engines },
+      { id: 'monitoring', name: 'Monitoring', engines },
+      { id: 'point-in-time-recovery', name: 'Point-in-time recovery', engines: postgresql },
+    ])
     expect(metadata.plans.every(({ id }) => metadata.billableItems.some((item) => item.id === id))).toBe(true)
   })
 })

@@ -116,12 +116,6 @@ describe('POST /v1/instances', () => {
     { what: 'a region that is not an id', body: { region: '42' }, is: '422 unknown_region', field: 'region' },
     { what: 'an unknown motor', body: { motor: 'oracle-23' }, is: '422 unsupported_motor', field: 'motor' },
     { what: 'an incomplete version of a motor', body: { motor: 'postgresql-15' }, is: '422 unsupported_motor', field: 'motor' },
-    {
-      what: 'a motor that the region does not run',
-      body: { motor: 'mongodb-5.0.9' },
-      is: '422 unsupported_motor',
-      field: 'motor',
-    },
   ])('$what is $is, with the reason', async ({ body, is, field }) => {
     const answer = await post(deployment.instanceBody(body))
     expect(codeOf(answer)).toBe(is)

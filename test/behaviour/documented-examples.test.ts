@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { expectSuccess, removeResource, type Tenant } from '../support/api/tenant.ts'
 
 /** Checks that the examples of the OpenAPI document work unchanged. */
 
@@ -26,11 +26,15 @@ beforeAll(async () => {
   document = Document.parse(JSON.parse((await deployment.page('/openapi.json')).text))
   acme = await deployment.namespace()
   const [instance, tunnel] = [await acme.instance(), await acme.tunnel()]
-  places = { organization: acme.organization, namespace: acme.namespace, id: instance.id, tunnel: tunnel.id }
+  const body = { url: 'https://example.com/hook' }
+  const path = `${acme.path}/tunnels/${tunnel.id}/webhooks`
+  const { webhook } = (await expectSuccess(acme.as('editor')('POST', path, { body }))).body.data
+  const { organization, namespace } = acme
+  places = { organization, namespace, id: instance.id, tunnel: tunnel.id, webhook: webhook.id }
 })
 afterAll(async () => {
   const admin = deployment.admin()
-  await admin('DELETE', `/v1/organizations/${acme.organization}/namespaces/staging`)
+  await removeResource(admin, `/v1/organizations/${acme.organization}/namespaces/staging`)
   await admin('DELETE', '/v1/organizations/acme')
   await deployment[Symbol.asyncDispose]()
 })

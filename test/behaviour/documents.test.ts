@@ -112,7 +112,15 @@ describe.each(LISTENERS)('/openapi.json of the %s listener', (on) => {
         ...['GET /v1/instances', 'POST /v1/instances', 'GET /v1/instances/{id}', 'PATCH /v1/instances/{id}'],
         ...['DELETE /v1/instances/{id}', 'POST /v1/instances/{id}/password', 'POST /v1/instances/{id}/reset'],
       ],
-      dedicated: ['GET /v1/engines', 'GET /v1/databases/create/metadata'],
+      dedicated: [
+        ...['GET /v1/engines', 'GET /v1/databases/create/metadata', 'GET /v1/databases', 'POST /v1/databases'],
+        ...[
+          'GET /v1/databases/{id}',
+          'PATCH /v1/databases/{id}',
+          'DELETE /v1/databases/{id}',
+          'POST /v1/databases/{id}/password',
+        ],
+      ],
     }
     expect(calls).toEqual(expect.arrayContaining([...both, ...own[on]]))
     for (const call of calls) {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
@@ -58,6 +59,48 @@ describe('a body', () => {
     expect(fieldsOf(answer)).toEqual(['["drop table"]', 'colour', 'identifier', 'motor', 'region', 'ttl'])
     for (const { message } of answer.body.error.details) expect(message).toMatch(/\w/)
   })
+
+  test.each<{ of: string; path: () => string; on?: 'shared' | 'dedicated'; fixed: Readonly<Record<string, string>> }>([
+    {
+      of: 'an instance',
+      path: () => '/v1/instances',
+      fixed: {
+        ...{ motor: 'create another instance', region: 'create another instance', port: 'Mooring sets it' },
+        ...{ password: 'POST …/password sets a new one', extensions: 'POST …/extensions installs one' },
+      },
+    },
+    {
+      of: 'a dedicated database',
+      path: () => '/v1/databases',
+      on: 'dedicated',
+      fixed: {
+        ...{ name: 'create another database', engine: 'create another database', region: 'create another database' },
+        ...{ restoreFrom: 'create another database with it', status: 'Mooring sets it' },
+        connection: 'POST …/password sets a new password',
+      },
+    },
+    {
+      of: 'a tunnel',
+      path: () => `${acme.path}/tunnels`,
+      fixed: { regionId: 'create another tunnel', hostname: 'Mooring sets it', ttl: 'create another tunnel with it' },
+    },
+    {
+      of: 'a webhook',
+      path: () => `${acme.path}/tunnels/${randomUUID()}/webhooks`,
+      fixed: { id: 'Mooring sets it', secret: 'POST …/rotate-secret replaces it' },
+    },
+  ])(
+    'of a PATCH of $of is rejected with what to do instead for each field that cannot be changed',
+    async ({ path, on = 'shared', fixed }) => {
+      const body = Object.fromEntries([...Object.keys(fixed), 'colour'].map((field) => [field, 'x']))
+      const answer = await editor('PATCH', `${path()}/${randomUUID()}`, { body, on })
+      expect(codeOf(answer)).toBe('400 invalid_request')
+      const messages = new Map(answer.body.error.details.map(({ field, message }) => [field, message]))
+      for (const [field, instead] of Object.entries(fixed)) expect(messages.get(field)).toBe(`cannot be changed: ${instead}`)
+      expect(messages.get('colour')).toMatch(/^is not a known field/)
+      expect(messages.size).toBe(Object.keys(fixed).length + 1)
+    },
+  )
 
   test('with the field __proto__ is rejected with its name', async () => {
     const answer = await create(bytes(`{"__proto__":{"admin":true},${JSON.stringify(deployment.instanceBody()).slice(1)}`))
@@ -144,6 +187,7 @@ describe('a query', () => {
     ['GET', '/v1/engines?colour=red', 'dedicated'],
     ['GET', '/v1/databases/create/metadata?colour=red', 'dedicated'],
     ['POST', '/v1/instances?colour=red', 'shared'],
+    ['GET', '/v1/databases?colour=red', 'dedicated'],
   ] as const)('%s %s is 400: no operation ignores a parameter', async (method, path, on) => {
     const answer = await editor(method, path, { on, body: method === 'POST' ? deployment.instanceBody() : undefined })
     expect(codeOf(answer)).toBe('400 invalid_request')
@@ -162,6 +206,8 @@ describe('a path', () => {
     { method: 'GET', path: '/v1/nothing', on: 'shared', is: '404 not_found' },
     { method: 'GET', path: '/v1/engines', on: 'shared', is: '404 not_found' },
     { method: 'POST', path: '/v1/instances', on: 'dedicated', is: '404 not_found' },
+    { method: 'GET', path: `/v1/databases/${id}`, on: 'dedicated', is: '404 not_found' },
+    { method: 'GET', path: `/v1/databases/${id}/nothing`, on: 'dedicated', is: '404 not_found' },
     { method: 'GET', path: `/v1/instances/${id}/nothing`, on: 'shared', is: '404 not_found' },
     { method: 'GET', path: `/v1/instances/${id}`, on: 'shared', is: '404 not_found' },
     { method: 'GET', path: '/v1/instances/%00', on: 'shared', is: '400 invalid_request' },

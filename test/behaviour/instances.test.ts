@@ -5,7 +5,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { shownInstance } from '../support/api/answer-rules.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -215,7 +215,7 @@ describe('POST /v1/instances/{id}/reset', () => {
       await vi.waitFor(async () => {
         const { entries } = (await expectSuccess(call('GET', `${acme.path}/audit?id=${copy.id}&action=update`))).body.data
         expect(entries).toMatchObject([{ changes: [{ path: 'resetVersion', to: 1 }] }])
-      }, SOON)
+      }, LATER)
       expect(codeOf(await patch(copy.id, { isEnabled: false }))).toBe('200 OK')
       await expect(query(copy, 'SELECT 1')).rejects.toMatchObject({ code: '28000' })
       expect((await expectSuccess(patch(copy.id, { isEnabled: true }))).status).toBe(200)
@@ -223,7 +223,7 @@ describe('POST /v1/instances/{id}/reset', () => {
       expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 2 }])
       await inTheWay.end()
       expect((await expectSuccess(resetting)).body.data.instance.isEnabled).toBe(true)
-      await vi.waitFor(async () => expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 1 }]), SOON)
+      await vi.waitFor(async () => expect(await query(instance, 'SELECT i FROM t')).toEqual([{ i: 1 }]), LATER)
     } finally {
       await inTheWay.end()
       await resetting

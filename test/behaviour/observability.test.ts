@@ -4,7 +4,7 @@ import type { Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -100,7 +100,7 @@ describe('the metrics', () => {
 
 describe('the logs', () => {
   const read = async () => (await Promise.all(deployment.installation.logFiles.map((file) => readFile(file, 'utf8')))).join('\n')
-  const upToHere = () => vi.waitUntil(async () => ((await read()).includes(lastRequest) ? read() : undefined), SOON)
+  const upToHere = () => vi.waitUntil(async () => ((await read()).includes(lastRequest) ? read() : undefined), LATER)
 
   test('have a line of JSON for each request, with its id', async () => {
     const line = (await upToHere()).split('\n').find((text) => text.includes(lastRequest))

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
-import { query, usableUri } from '../support/postgresql/sql.ts'
+import { usableUri } from '../support/families/usable-uri.ts'
+import { query } from '../support/postgresql/sql.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 
 // operator/engines tests each client tool in depth; these tests check that the tools work with the uri from the API.

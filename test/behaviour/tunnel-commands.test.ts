@@ -9,7 +9,7 @@ import { type Running, running, writeSsh } from '../support/edge/openssh.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { startLocalServer, visit } from '../support/edge/visitor.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Commands that the API returns for a tunnel, run unchanged by a shell. */
 
@@ -44,7 +44,7 @@ async function newTunnel(): Promise<{ readonly tunnel: Tunnel; readonly commands
 }
 
 const serves = ({ tunnel, client }: { readonly tunnel: Tunnel; readonly client: Running }) =>
-  vi.waitFor(async () => expect((await visit(deployment.installation.ca, tunnel)).status, client.said()).toBe(200), SOON)
+  vi.waitFor(async () => expect((await visit(deployment.installation.ca, tunnel)).status, client.said()).toBe(200), LATER)
 
 /** Shell of a user who has a key and no known_hosts entry for the host. */
 async function typed(command: string, shell = 'bash'): Promise<Running> {
@@ -94,7 +94,7 @@ describe('a command publishes a local port over a connection to the host whose k
     const ssh = async () => (await run('pgrep', ['--parent', String(client.child.pid), '--exact', 'ssh'])).stdout
     const first = await ssh()
     process.kill(Number(first), 'SIGKILL')
-    await vi.waitFor(async () => expect(await ssh()).not.toBe(first), SOON)
+    await vi.waitFor(async () => expect(await ssh()).not.toBe(first), LATER)
     await serves({ tunnel, client })
   })
 })
@@ -122,7 +122,7 @@ describe('the terminal of a command without -N', () => {
           urls.some((line) => client.said().includes(`\n${line}`)),
           client.said(),
         ).toBe(true),
-      SOON,
+      LATER,
     )
     await serves({ tunnel, client })
   })

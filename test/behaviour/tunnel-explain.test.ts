@@ -4,7 +4,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer, visit, type VisitOptions } from '../support/edge/visitor.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Compares the explained decision of the edge with the real one. */
 
@@ -35,11 +35,11 @@ beforeAll(async () => {
   visitorIp = await vi.waitFor(async () => {
     const { headers } = JSON.parse((await at(tunnel)).body) as Seen
     return headers['x-forwarded-for'] ?? expect.fail('the backend got no X-Forwarded-For')
-  }, SOON)
+  }, LATER)
   clientIp = await vi.waitFor(async () => {
     const [connection] = (await call('GET', `/${tunnel.id}/connections?type=connect`)).body.data.connections
     return connection?.clientIp ?? expect.fail(`the client has not connected: ${client.said()}`)
-  }, SOON)
+  }, LATER)
 })
 afterAll(async () => {
   await cleanup.disposeAsync()
@@ -95,7 +95,7 @@ describe('the edge answers a request as explained', () => {
       does: 'an unknown ACME challenge, from an address outside the ingress list',
       config: () => ({ ingressIPWhitelist: OTHERS }),
       asked: { path: '/.well-known/acme-challenge/nobody' },
-      ...{ check: 'acme_challenge', status: 404, reason: 'unknown_challenge' },
+      ...{ check: 'ingress', status: 403, reason: 'ip_denied' },
     },
   ])('$does', async ({ config, isOnline, asked = {}, check, status, reason }) => {
     const tunnel = await makeTunnel(config?.())
@@ -106,7 +106,7 @@ describe('the edge answers a request as explained', () => {
     await vi.waitFor(async () => {
       const answer = await at(tunnel, path, options)
       expect([answer.status, answer.headers['mooring-error']], client?.said()).toEqual([status, shown])
-    }, SOON)
+    }, LATER)
     await vi.waitFor(async () => {
       const { steps, answer } = await explain(tunnel, { sourceIp: visitorIp, ...asked })
       expect(answer).toEqual({ status: check === undefined ? null : status, reason: reason ?? null })
@@ -114,7 +114,7 @@ describe('the edge answers a request as explained', () => {
         check === undefined ? [] : [check],
       )
       expect(steps.slice(0, -1).every(({ verdict }) => verdict === 'pass')).toBe(true)
-    }, SOON)
+    }, LATER)
   })
 })
 
@@ -180,7 +180,7 @@ describe('the edge decides a login as explained', () => {
       const { connections } = (await call('GET', `/${tunnel.id}/connections?include=refused`)).body.data
       const [{ type, reason: why }] = [connections[0] ?? expect.fail(`the journal has no connection: ${client.said()}`)]
       expect([type, why]).toEqual(reason === undefined ? ['connect', null] : ['refused', reason])
-    }, SOON)
+    }, LATER)
   })
 })
 

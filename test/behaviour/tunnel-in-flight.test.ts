@@ -7,7 +7,8 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { beginUpgrade, beginVisit, visit, type VisitOptions } from '../support/edge/visitor.ts'
-import { SOON } from '../support/patience.ts'
+import { closeOf } from '../support/edge/raw-http.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Requests in flight while the settings of their tunnel change. */
 
@@ -57,13 +58,13 @@ async function busyTunnel() {
   const tunnel = await acme.tunnel({ authorizedKeys: [sshUser.publicKey] })
   const client = cleanup.use(await sshUser.forward(tunnel, localPort))
   const at = (options?: VisitOptions) => visit(ca, tunnel, '/', options)
-  await vi.waitFor(async () => expect((await at()).status, client.said()).toBe(200), SOON)
+  await vi.waitFor(async () => expect((await at()).status, client.said()).toBe(200), LATER)
   held.clear()
   const downloads = await Promise.all(SCHEMES.map((scheme) => beginVisit(ca, tunnel, `/download/${scheme}`, { scheme })))
   const waiting = SCHEMES.map((scheme) => visit(ca, tunnel, `/wait/${scheme}`, { scheme }))
   const socket = await beginUpgrade(ca, tunnel, '/echo')
   cleanup.defer(() => void socket.destroy())
-  await vi.waitFor(() => expect(held.size).toBe(4), SOON)
+  await vi.waitFor(() => expect(held.size).toBe(4), LATER)
   const patch = (config: object) =>
     expectSuccess(acme.as('editor')('PATCH', `${acme.path}/tunnels/${tunnel.id}`, { body: { config } }))
   return { at, patch, downloads, waiting, socket }
@@ -78,7 +79,7 @@ test('a changed tunnel completes the requests in flight that it still allows and
       { name: 'X-Added', value: 'new', type: 'request' },
     ],
   })
-  await vi.waitFor(async () => expect((await at()).headers['x-seen']).toBe('new'), SOON)
+  await vi.waitFor(async () => expect((await at()).headers['x-seen']).toBe('new'), LATER)
   expect((await at()).headers['x-own']).toBeUndefined()
 
   for (const [path, response] of held) response.end(path.startsWith('/download') ? BODY.slice(BEGUN) : 'at last')
@@ -99,7 +100,7 @@ test('a changed tunnel ends only the requests in flight that it no longer allows
   const [plain, secure] = downloads
   const [plainWaiting, secureWaiting] = waiting
   const outcomes = [plain, secure].map((download) => (download ? text(download).catch(() => 'cut') : undefined))
-  const closed = once(socket, 'close')
+  const closed = closeOf(socket)
 
   await patch({ httpsOnly: true })
   expect(await outcomes[0]).toBe('cut')

@@ -7,7 +7,7 @@ import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { scratch } from '../support/postgresql/disks.ts'
 import { regionId, expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Requests for tunnels that the API accepts and rejects. */
 
@@ -127,9 +127,11 @@ test.each([42, 0, -1, 9_999_999_999])('the unknown region %d is 422', async (reg
 
 test('the certificate of a tunnel was obtained between the creation of the tunnel and now', async () => {
   const { id, createdAt } = await makeTunnel()
-  const { certificate } = (await call('GET', `/${id}/certificate`)).body.data
+  const { certificate, history } = (await call('GET', `/${id}/certificate`)).body.data
   const times = [createdAt, certificate.obtainedAt, new Date().toISOString(), certificate.expiresAt]
   expect(times).toEqual(times.toSorted())
+  const { obtainedAt: at, issuer, expiresAt } = certificate
+  expect(history).toEqual([{ at, event: 'obtained', issuer, expiresAt, error: null, attempts: 1 }])
 })
 
 describe('PATCH', () => {
@@ -216,7 +218,7 @@ describe('temporary passwords', () => {
       const { entries } = (await acme.as('viewer')('GET', audit)).body.data
       expect(entries).toHaveLength(1)
       expect(JSON.stringify(entries)).not.toMatch(/mt_|[0-9a-f]{64}/)
-    }, SOON)
+    }, LATER)
   })
 
   test('are revoked only with the current version in If-Match', async () => {

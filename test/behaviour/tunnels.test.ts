@@ -4,7 +4,7 @@ import { openDeployment } from '../support/deployment/deployment.ts'
 import { type Seen, startLocalServer, visit, type VisitOptions } from '../support/edge/visitor.ts'
 import { person, type Person } from '../support/edge/openssh.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Tunnels with the stock ssh client, from creation to the answer for a visitor. */
 
@@ -28,7 +28,7 @@ const call: ReturnType<Tenant['as']> = (method, path, options) =>
   acme.as('editor')(method, `${acme.path}/tunnels${path}`, options)
 const makeTunnel = (config: object = {}) => acme.tunnel({ authorizedKeys: [sshUser.publicKey], ...config })
 const at = (tunnel: Tunnel, path?: string, options?: VisitOptions) => visit(deployment.installation.ca, tunnel, path, options)
-const serves = (tunnel: Tunnel) => vi.waitFor(async () => expect((await at(tunnel)).status).toBe(200), SOON)
+const serves = (tunnel: Tunnel) => vi.waitFor(async () => expect((await at(tunnel)).status).toBe(200), LATER)
 
 test('one POST returns a permanent hostname with a certificate, and the command that connects the tunnel', async () => {
   const tunnel = await makeTunnel()
@@ -60,10 +60,10 @@ test('a stock ssh client publishes a local port at the public URL, and the journ
     const { requests } = (await call('GET', `/${id}/requests?limit=1`)).body.data
     const sourceIp = seen.headers['x-forwarded-for']
     expect(requests).toMatchObject([{ method: 'GET', path: '/a', status: 200, origin: 'backend', sourceIp }])
-  }, SOON)
+  }, LATER)
   await vi.waitFor(async () => {
     expect((await call('GET', `/${id}`)).body.data.tunnel).toMatchObject({ connected: true, sessions: 1 })
-  }, SOON)
+  }, LATER)
 
   await client[Symbol.asyncDispose]()
   await vi.waitFor(async () => {
@@ -72,7 +72,7 @@ test('a stock ssh client publishes a local port at the public URL, and the journ
       { type: 'disconnect', authMethod: 'key' },
       { type: 'connect', authMethod: 'key' },
     ])
-  }, SOON)
+  }, LATER)
   expect(await at(tunnel)).toMatchObject({ status: 503, headers: { 'mooring-error': 'tunnel_offline', 'retry-after': '5' } })
 })
 
@@ -82,7 +82,7 @@ describe('live config', () => {
     await using client = await sshUser.forward(tunnel, localPort)
     await serves(tunnel)
     const patch = (config: object) => expectSuccess(call('PATCH', `/${tunnel.hostname}`, { body: { config } }))
-    const soon = (holds: () => Promise<void>) => vi.waitFor(holds, SOON)
+    const soon = (holds: () => Promise<void>) => vi.waitFor(holds, LATER)
 
     const modifications = [
       { name: 'X-Added', value: 'yes', type: 'request' },
@@ -137,10 +137,10 @@ test('DELETE removes a tunnel with its hostname; its audit entries stay', async 
   await vi.waitFor(async () => {
     for (const scheme of ['https', 'http'] as const)
       expect(await at(tunnel, '/', { scheme })).toMatchObject({ status: 404, headers: { 'mooring-error': 'unknown_host' } })
-  }, SOON)
+  }, LATER)
   await vi.waitFor(async () => {
     const { entries } = (await acme.as('viewer')('GET', `${acme.path}/audit?id=${tunnel.id}`)).body.data
     expect(entries.map(({ action }) => action)).toEqual(['delete', 'create'])
     for (const { actor } of entries) expect(actor?.name).toContain(':editor-')
-  }, SOON)
+  }, LATER)
 })

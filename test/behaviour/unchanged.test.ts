@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Checks that a PATCH without an effective change writes nothing: no version, no time, no audit entry. */
 
@@ -20,7 +20,7 @@ async function actionsOf(id: string): Promise<readonly string[]> {
 
 /** The audit log is in order of time: when the entry of a later change exists, no earlier entry is still to come. */
 const untilActions = (id: string, actions: readonly string[]) =>
-  vi.waitFor(async () => expect(await actionsOf(id)).toEqual(actions), SOON)
+  vi.waitFor(async () => expect(await actionsOf(id)).toEqual(actions), LATER)
 
 interface Patched {
   readonly path: string

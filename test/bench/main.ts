@@ -1,7 +1,7 @@
 import { type Measure, load, report, type Result } from './measure.ts'
 import { MEASURES } from './measures/index.ts'
 
-const GROUPS = ['embedded', 'tunnel', 'cluster'] as const
+const GROUPS = ['embedded', 'motors', 'tunnel', 'cluster'] as const
 const ALL = GROUPS.flatMap((group) => MEASURES[group])
 
 /** Returns the measures for an argument: one by its name, or all of a group. */
@@ -12,7 +12,7 @@ function named(word: string): readonly Measure[] {
 
 /**
  * Program of `npm run bench -- [names]`. It runs the measures of embedded mode, or the named ones (`cluster`: all of cluster
- * mode; `tunnel`: an edge compared with sshd behind nginx), and prints their results as Markdown. It exits with 1 when a target
+ * mode; `motors`: servers beside PostgreSQL; `tunnel`: an edge compared with sshd behind nginx), and prints their results as Markdown. It exits with 1 when a target
  * is missed.
  */
 async function main(words: readonly string[]): Promise<0 | 1 | 2> {

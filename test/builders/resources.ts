@@ -7,6 +7,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { TunnelPassword } from '../../crds/tunnel-password.ts'
+import type { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import type { ApiToken } from '../../crds/api-token.ts'
 
 /** Fields that differ from those of a new instance. */
@@ -209,5 +210,37 @@ export function apiToken({ metadata, spec }: ApiTokenTraits = {}): ApiToken {
     },
     spec: { displayName: 'ci', role: 'viewer', expiresAt: '2030-01-01T00:00:00Z', sha256: '0'.repeat(64), ...spec },
     status: undefined,
+  }
+}
+
+/** Fields that differ from those of a new webhook. */
+export interface WebhookTraits {
+  readonly metadata?: Partial<TunnelWebhook['metadata']>
+  readonly spec?: Partial<TunnelWebhook['spec']>
+  readonly status?: TunnelWebhook['status']
+}
+
+/** Returns a TunnelWebhook, created by kubectl, as a store would. */
+export function tunnelWebhook({ metadata, spec, status }: WebhookTraits = {}): TunnelWebhook {
+  const name = metadata?.name ?? 'w'
+  return {
+    apiVersion: 'mooring.dev/v1alpha1',
+    kind: 'TunnelWebhook',
+    metadata: {
+      ...{ name, namespace: 'acme--prod', uid: `uid-of-${name}`, resourceVersion: '3', generation: 1 },
+      creationTimestamp: '2026-01-01T12:00:00Z',
+      ...metadata,
+    },
+    spec: {
+      tunnelRef: { name: 'web' },
+      ...{
+        url: 'https://example.com/hook',
+        events: ['tunnel.connected', 'tunnel.disconnected'],
+        enabled: true,
+        secretVersion: 1,
+      },
+      ...spec,
+    },
+    status,
   }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import type { Tenant } from '../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from './setup/commands.ts'
-import { KUBECTL_WAIT, SOON } from '../support/patience.ts'
+import { KUBECTL_WAIT, LATER } from '../support/patience.ts'
 
 /** Entries of the audit log for changes by kubectl. */
 
@@ -33,5 +33,5 @@ test('the audit log records creation, change and deletion of a tunnel by kubectl
       { action: 'create', via: 'kubectl' },
     ])
     for (const { actor } of entries) expect(actor?.name).toMatch(/\w/)
-  }, SOON)
+  }, LATER)
 })

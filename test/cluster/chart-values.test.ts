@@ -1,6 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { parseSettings } from '../../operator/settings.ts'
+import { validate } from '../../shared/validate.ts'
 import { run } from './setup/commands.ts'
 
 /** Manifests that the chart renders from its values, without a cluster. */
@@ -80,9 +84,54 @@ describe('the chart rejects invalid values with the value and the rule', () => {
       says: 'edges.domain needs a region',
     },
     {
+      does: 'a TLS Secret of the administrator without wildcard certificates',
+      values: { edges: { domain: 't.example', tlsSecretName: 'own' } },
+      says: 'edges.tlsSecretName needs edges.certificates wildcard and edges.issuer local',
+    },
+    {
+      does: 'wildcard certificates by http-01',
+      values: { edges: { domain: 't.example', issuer: 'acme', certificates: 'wildcard', acme: { agreeToTerms: true } } },
+      says: 'edges.certificates wildcard needs edges.acme.challenge dns-01 or dns-persist-01',
+    },
+    {
+      does: 'single certificates by dns-01',
+      values: { edges: { domain: 't.example', issuer: 'acme', acme: { agreeToTerms: true, challenge: 'dns-01' } } },
+      says: 'edges.certificates perTunnel needs edges.acme.challenge http-01 or tls-alpn-01 or dns-persist-01',
+    },
+    {
+      does: 'an unknown challenge',
+      values: { edges: { domain: 't.example', acme: { challenge: 'dns-02' } } },
+      says: "'/edges/acme/challenge': value must be one of 'http-01', 'tls-alpn-01', 'dns-01', 'dns-persist-01'",
+    },
+    {
+      does: 'an account key of version 0',
+      values: { edges: { domain: 't.example', acme: { accountKeyVersion: 0 } } },
+      says: "'/edges/acme/accountKeyVersion': minimum: got 0, want 1",
+    },
+    {
       does: 'edges in an unknown region',
       values: { edges: { domain: 't.example', region: 'mars' } },
       says: 'edges.region must be the name of one of regions, not mars',
+    },
+    {
+      does: 'backups without a place',
+      values: { backups: { enabled: true } },
+      says: 'backups.enabled needs backups.url, or both of backups.claims',
+    },
+    {
+      does: 'backups with one claim alone',
+      values: { backups: { enabled: true, claims: { operator: 'backups' } } },
+      says: 'backups.enabled needs backups.url, or both of backups.claims',
+    },
+    {
+      does: 'backups in a bucket and on a volume',
+      values: { backups: { enabled: true, url: 's3://backups', claims: { operator: 'a', servers: 'b' } } },
+      says: 'backups.url and backups.claims exclude each other',
+    },
+    {
+      does: 'a bucket with credentials in its URL',
+      values: { backups: { url: 's3://key:secret@backups/mooring' } },
+      says: "'/backups/url': 's3://key:secret@backups/mooring' does not match",
     },
   ])('$does', async ({ values, says }) => {
     await expect(template(values)).rejects.toThrow(says)
@@ -100,9 +149,26 @@ describe('the chart rejects invalid values with the value and the rule', () => {
 })
 
 test('the operator and the API get the same quotas', async () => {
-  const text = await template({ apiserver: { quotaInstances: 7, quotaTunnels: 9 } })
+  const text = await template({ apiserver: { quotaInstances: 7, quotaDatabases: 8, quotaTunnels: 9 } })
   expect(text.match(/MOORING_QUOTA_INSTANCES, value: "7"/g)).toHaveLength(2)
+  expect(text.match(/MOORING_QUOTA_DATABASES, value: "8"/g)).toHaveLength(2)
   expect(text.match(/MOORING_QUOTA_TUNNELS, value: "9"/g)).toHaveLength(2)
+})
+
+test('the operator reaches the bucket of backups by its own settings and Secret, and a volume as the user of the servers', async () => {
+  const bucket = { enabled: true, url: 's3://backups/mooring', region: 'eu-central-1', endpoint: 'https://s3.example' }
+  const inBucket = await template({ backups: { ...bucket, secretName: 'backup-key' } })
+  expect(inBucket).toMatch(/MOORING_BACKUPS, value: "\{.*s3:\/\/backups\/mooring/)
+  expect(inBucket).toContain('name: AWS_REGION, value: "eu-central-1"')
+  expect(inBucket).toContain('name: AWS_ENDPOINT_URL, value: "https://s3.example"')
+  expect(inBucket).toContain('secretRef: { name: "backup-key" }')
+  expect(inBucket).not.toContain('claimName')
+
+  const onVolume = await template({ backups: { enabled: true, claims: { operator: 'mine', servers: 'theirs' } } })
+  expect(onVolume).toContain('persistentVolumeClaim: { claimName: "mine" }')
+  expect(onVolume).toContain('runAsUser: 999')
+  expect(onVolume).not.toMatch(/AWS_|secretRef/)
+  expect(await template({})).not.toMatch(/AWS_|claimName|runAsUser: 999|name: MOORING_BACKUPS, value: "\{/)
 })
 
 test('catalogViewers names the groups that see the catalog: by default all authenticated users, with an empty list no group', async () => {
@@ -119,6 +185,34 @@ test('the chart renders a ServiceMonitor only if the cluster has that kind', asy
   expect(await template({}, '--api-versions', kind)).toContain('kind: ServiceMonitor')
   const off = { metrics: { serviceMonitor: { enabled: false } } }
   expect(await template(off, '--api-versions', kind)).not.toContain('kind: ServiceMonitor')
+})
+
+describe('the exporters', () => {
+  const settingsOf = (text: string): string => JSON.parse(/MOORING_MONITORING, value: (".*") }/.exec(text)?.[1] ?? '') as string
+
+  test('are configured for the operator by the chart, with an image for each engine', async () => {
+    const text = await template({
+      monitoring: { podMonitor: { labels: { release: 'prometheus' } }, exporters: { mongodb: { image: '' } } },
+    })
+    const parsed = parseSettings([], { MOORING_MONITORING: settingsOf(text) })
+    const images = { postgresql: expect.stringContaining('postgres-exporter:') as string, mongodb: '' }
+    expect(parsed).toMatchObject({
+      ok: { monitoring: { images, podMonitor: { enabled: true, labels: { release: 'prometheus' } } } },
+    })
+  })
+
+  test('have a dashboard as a ConfigMap with the label that Grafana’s sidecar looks for, unless it is disabled', async () => {
+    const Dashboard = z.looseObject({
+      kind: z.literal('ConfigMap'),
+      metadata: z.object({ namespace: z.string(), labels: z.looseObject({ grafana_dashboard: z.string() }) }),
+      data: z.object({ 'mooring-databases.json': z.string() }),
+    })
+    const found = parseAllDocuments(await template({})).flatMap((document) => Dashboard.safeParse(document.toJS()).data ?? [])
+    expect(found).toMatchObject([{ metadata: { namespace: 'mooring-system', labels: { grafana_dashboard: '1' } } }])
+    const dashboard = JSON.parse(found[0]?.data['mooring-databases.json'] ?? '') as { panels: unknown[] }
+    expect(dashboard.panels.length).toBeGreaterThan(5)
+    expect(await template({ monitoring: { dashboard: { enabled: false } } })).not.toContain('grafana_dashboard')
+  })
 })
 
 describe('the NOTES', () => {
@@ -154,6 +248,14 @@ describe('the NOTES', () => {
   })
 })
 
+/** Spec of the TunnelEndpoint in manifests, as the API server stores it. @throws Error when it is invalid */
+function endpointIn(manifests: string): unknown {
+  const Manifest = z.looseObject({ kind: z.string(), metadata: z.object({ name: z.string() }), spec: z.unknown() })
+  const found = parseAllDocuments(manifests).flatMap((document) => Manifest.safeParse(document.toJS()).data ?? [])
+  const { metadata, spec } = found.find(({ kind }) => kind === 'TunnelEndpoint') ?? {}
+  return validate(TunnelEndpoint, { metadata: { name: metadata?.name ?? '' }, spec }).spec
+}
+
 describe('edges', () => {
   const edgesOf = (text: string): object =>
     JSON.parse(JSON.parse(/MOORING_EDGES, value: (".*") }/.exec(text)?.[1] ?? '') as string) as object
@@ -179,6 +281,22 @@ describe('edges', () => {
     expect(first.slice(first.indexOf('kind: TunnelEndpoint'))).toMatch(/region: "7b3f5a52[^]*sshHost: "t\.example"/)
     const named = await template({ regions, edges: { domain: 't.example', region: 'b', sshHost: 'ssh.example' } })
     expect(named.slice(named.indexOf('kind: TunnelEndpoint'))).toMatch(/region: "c0ffee00[^]*sshHost: "ssh\.example"/)
+  })
+
+  test.each([
+    { certificates: 'wildcard', acme: { challenge: 'dns-persist-01', accountKeyVersion: 2 } },
+    { certificates: 'perTunnel', acme: { challenge: 'dns-persist-01', revokeOnDelete: true } },
+    { certificates: 'perTunnel', acme: { challenge: 'tls-alpn-01', accountKeyVersion: 3 } },
+  ])('the endpoint has the settings of ACME: $certificates by $acme', async ({ certificates, acme }) => {
+    const edges = { domain: 't.example', issuer: 'acme', certificates, acme: { ...acme, agreeToTerms: true } }
+    const spec = endpointIn(await template({ regions: [region({})], edges }))
+    expect(spec).toMatchObject({ issuer: 'acme', certificates, acme })
+  })
+
+  test('the endpoint names the TLS Secret of the administrator', async () => {
+    const edges = { domain: 't.example', certificates: 'wildcard', tlsSecretName: 'own-tls' }
+    const spec = endpointIn(await template({ regions: [region({})], edges }))
+    expect(spec).toMatchObject({ issuer: 'local', certificates: 'wildcard', tlsSecretName: 'own-tls' })
   })
 
   test('without edges the chart renders no endpoint and no journal', async () => {

@@ -9,13 +9,17 @@ import { createCa, issueCertificate } from '../../operator/certificates/local-ca
 import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/credentials.ts'
 import { freePort } from '../support/free-port.ts'
+import { BUILD_MS } from '../support/backup/s3-server.ts'
 import { createHttpsClient, type HttpsClient } from '../support/api/https-client.ts'
 import { startLocalServer } from '../support/edge/visitor.ts'
 import { writeSsh } from '../support/edge/openssh.ts'
 import { visit } from './server-bench.ts'
+import { type Bucket, placesWith, startBucket } from './setup/bucket.ts'
 import { type CompanyPostgresql, startCompanyPostgresql, type IdentityProvider, startIdentityProvider } from './setup/company.ts'
 import { type Kubernetes, run } from './setup/commands.ts'
+import { queryFromPod } from './setup/database-client.ts'
 import { EDGES } from './setup/release.ts'
+import { SERVICE_MONITORS } from './setup/monitoring-kinds.ts'
 import { type SecondCluster, startSecondCluster } from './setup/cluster.ts'
 import { openTunnelBench, type TunnelBench } from './tunnels/bench.ts'
 import { type Edges, edgesOf } from './tunnels/edges.ts'
@@ -25,12 +29,15 @@ import { KUBECTL_WAIT, LATER, patient } from '../support/patience.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CHART = `${ROOT}charts/mooring`
+/** The region of the chart's own values. */
+const DEFAULT_REGION = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
 const IN_SYSTEM = ['--namespace', 'mooring-system']
 describe('the installed chart', () => {
   let cluster: SecondCluster
   let kubectl: Kubernetes['kubectl']
   let directory: string
   let postgresql: CompanyPostgresql
+  let bucket: Bucket
 
   beforeAll(async () => {
     const { image } = inject('cluster')
@@ -45,13 +52,18 @@ describe('the installed chart', () => {
     await kubectl(['create', 'secret', 'generic', 'company-postgresql', ...IN_SYSTEM, ...login])
     const [repository = '', tag = ''] = image.split(':')
     const install = ['install', 'mooring', CHART, ...IN_SYSTEM, '--create-namespace', '--wait', '--timeout', '4m', '-f', '-']
+    bucket = await startBucket(cluster)
+    await bucket.createSecret('mooring-system')
     await cluster.clients.helm('installing the chart', install, {
       image: { repository, tag, pullPolicy: 'IfNotPresent' },
       tunnels: { journal: { secretName: 'company-postgresql' } },
       edges: { domain: EDGES.domain },
+      backups: bucket.values,
     })
-  })
+    await bucket.createSecret('mooring-shared')
+  }, BUILD_MS)
   afterAll(async () => {
+    await bucket[Symbol.asyncDispose]()
     await cluster[Symbol.asyncDispose]()
     await rm(directory, { recursive: true })
   })
@@ -101,6 +113,43 @@ describe('the installed chart', () => {
     expect(services.split('\n')).toEqual(['service/mooring-edge-metrics', 'service/mooring-metrics'])
   })
 
+  test(
+    'a database is backed up to the bucket and restored from it, and the key of the bucket is in its Secrets alone',
+    { timeout: patient(600_000) },
+    async () => {
+      const namespace = 'acme--prod'
+      const create = async (name: string, more: object): Promise<void> => {
+        const spec = { region: DEFAULT_REGION, motor: 'postgresql-15.4.0', plan: 'small', ...more }
+        const metadata = { name, namespace }
+        await kubectl(['create', '--filename', '-'], {
+          apiVersion: 'mooring.dev/v1alpha1',
+          kind: 'DedicatedDatabase',
+          metadata,
+          spec,
+        })
+        await kubectl(['wait', '--for=condition=Ready', `ddb/${name}`, '--namespace', namespace, KUBECTL_WAIT])
+      }
+      const read = (path: string) => kubectl(['get', 'ddb', 'orders', '--namespace', namespace, '--output', `jsonpath={${path}}`])
+      const query = (database: string, text: string) =>
+        queryFromPod(cluster.clients, { namespace, database, image: inject('cluster').image }, text)
+
+      await create('orders', { pointInTimeRecovery: { retentionDays: 1 } })
+      const { at } = await query('orders', 'CREATE TABLE kept AS SELECT 42 AS answer')
+      const latest = () => read('.status.restoreWindow.latest')
+      const covered = async () => Date.parse(await latest()) >= Date.parse(at)
+      await expect.poll(covered, LATER).toBe(true)
+      const time = await latest()
+      await create('again', { restoreFrom: { databaseId: await read('.metadata.uid'), time } })
+      expect((await query('again', 'SELECT answer FROM kept')).rows).toEqual([{ answer: 42 }])
+
+      const found = await placesWith(cluster.clients, bucket.secrets)
+      expect(found).toEqual(['Secret mooring-shared/backup-key', 'Secret mooring-system/backup-key'])
+      expect(await bucket.objects()).not.toEqual([])
+      await kubectl(['delete', 'ddb', 'orders', 'again', '--namespace', namespace, KUBECTL_WAIT])
+      await expect.poll(() => bucket.objects(), LATER).toEqual([])
+    },
+  )
+
   describe('with a PostgreSQL of the company as its journal', () => {
     let bench: TunnelBench
     let edges: Edges
@@ -141,8 +190,9 @@ describe('the installed chart', () => {
       const mine = await kubectl(['get', 'namespace', 'mooring-system', '--output', 'jsonpath={.metadata.uid}'])
       expect(await of()).toBe(mine)
       await postgresql.query(`UPDATE journal.installation SET id = 'another'`)
-      await kubectl(['delete', 'secret', 'journal-edge', ...IN_SYSTEM])
       await kubectl(['delete', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--grace-period=1'])
+      // Only now: the former operator would have written it again.
+      await kubectl(['delete', 'secret', 'journal-edge', ...IN_SYSTEM])
       const log = ['logs', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/component=operator', '--tail=-1']
       await expect.poll(() => kubectl(log), LATER).toContain('journal_taken')
       const logins = () => kubectl(['get', 'secret', 'journal-edge', ...IN_SYSTEM, '--ignore-not-found', '--output', 'name'])
@@ -238,24 +288,4 @@ async function onFreePorts(commands: string): Promise<string> {
   for (const port of [8443, 22222, 28443])
     text = text.replace(new RegExp(`(?<!${port}:)\\b${port}\\b`, 'g'), String(await freePort()))
   return text
-}
-
-/** Definition of the ServiceMonitor kind without its schema, in place of that of the Prometheus operator. */
-const SERVICE_MONITORS = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'servicemonitors.monitoring.coreos.com' },
-  spec: {
-    group: 'monitoring.coreos.com',
-    scope: 'Namespaced',
-    names: { kind: 'ServiceMonitor', plural: 'servicemonitors', singular: 'servicemonitor' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
 }

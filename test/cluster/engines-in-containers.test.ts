@@ -1,6 +1,6 @@
 // Runs the tests of the engines' SQL against the images that a cluster runs, in containers
 // (test/support/postgresql/engine.ts). Tests of client tools are not repeated.
-import '../faults/engine-crash.test.ts'
+import '../faults/engine-crash/postgresql.test.ts'
 import '../servers/postgresql/drop.test.ts'
 import '../servers/postgresql/isolation/administrator.test.ts'
 import '../servers/postgresql/isolation/files.test.ts'

@@ -4,6 +4,7 @@ import { CUSTOM_KINDS } from '../../crds/index.ts'
 import type { Draft } from '../../crds/kind.ts'
 import type { Plan } from '../../crds/plan.ts'
 import { PASSWORD_LIFE_MS, type TunnelPassword } from '../../crds/tunnel-password.ts'
+import type { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { clientsOf } from './setup/commands.ts'
 import { EDGES } from './setup/release.ts'
 import { adopted } from './setup/tenant.ts'
@@ -33,6 +34,13 @@ const instance = (name: string, spec: object = {}) => ({
   spec: { identifier: name, region: region.id, motor, ...spec },
 })
 
+/** Has a name of its own: the Secret of a SharedInstance of the same name would be in its way. Its backups have a DatabaseArchive. */
+const database = {
+  kind: 'DedicatedDatabase',
+  metadata: { name: 'own', namespace: TENANT },
+  spec: { region: region.id, motor, plan: 'small', pointInTimeRecovery: { retentionDays: 1 } },
+}
+
 const tunnel = (name: string, spec: object = {}) => ({
   kind: 'Tunnel',
   metadata: { name, namespace: TENANT },
@@ -42,25 +50,34 @@ const tunnelPassword: Draft<typeof TunnelPassword> = {
   metadata: { name: 'once', namespace: TENANT },
   spec: { tunnelRef: { name: 'web' }, expiresAt: '2030-01-31T12:00:00Z', sha256: '1'.repeat(64) },
 }
+const tunnelWebhook: Draft<typeof TunnelWebhook> = {
+  metadata: { name: 'shown', namespace: TENANT },
+  spec: { tunnelRef: { name: 'web' }, url: 'https://example.com/hook', events: ['tunnel.connected'] },
+}
 
 beforeAll(async () => {
   const labels = { 'mooring.dev/organization': ORGANIZATION, 'mooring.dev/namespace': 'prod' }
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT, labels } })
   await adopted(kubectl, TENANT)
   await apply(instance('shown'))
+  await apply(database)
   await apply({ kind: 'Plan', ...plan })
   await apply({ kind: 'ApiToken', ...token })
   await apply(tunnel('web'))
   await apply({ kind: 'TunnelPassword', ...tunnelPassword })
+  await apply({ kind: 'TunnelWebhook', ...tunnelWebhook })
   const made = [
     'tunnel/web',
     'tunnelpassword/once',
+    'tunnelwebhook/shown',
     'tunnelendpoint/default',
     'sharedinstance/shown',
+    'dedicateddatabase/own',
     'apitoken/ci',
     `plan/${ORGANIZATION}`,
     `organization/${ORGANIZATION}`,
   ]
+  // The server of the dedicated database has a fifth of a core.
   await Promise.all(made.map((each) => kubectl(['wait', '--for=condition=Ready', each, '--namespace', TENANT, KUBECTL_WAIT])))
 })
 
@@ -80,6 +97,8 @@ describe('kubectl', () => {
     const mine = lines.find((line) => line.startsWith(TENANT) && line.includes('sharedinstance.mooring.dev/shown'))
     expect(mine?.split(/ +/).slice(2, 8)).toEqual(['shown', motor, 'True', 'Claimed', host, port])
     expect(mine).toContain(` ${name} `)
+    const own = lines.find((line) => line.startsWith(TENANT) && line.includes('dedicateddatabase.mooring.dev/own'))
+    expect(own?.split(/ +/).slice(2, 7)).toEqual([motor, 'small', 'running', 'True', 'Running'])
   })
 
   test('shows hostname and certificate status of a tunnel, and its URL with -o wide', async () => {

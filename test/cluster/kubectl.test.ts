@@ -113,9 +113,30 @@ test('an instance with a template starts as its copy, and is deleted when it exp
   await kubectl(['wait', '--for=delete', 'sharedinstance/copy', KUBECTL_WAIT])
 })
 
+/** Creates a Region that runs no motor. */
+async function emptyRegion(): Promise<{ readonly id: string } & AsyncDisposable> {
+  const id = crypto.randomUUID()
+  const name = `empty-${ORGANIZATION}`
+  const spec = { id, regionId: 2_000_000_000, name, motors: [] }
+  await admin.kubectl(['apply', '--filename', '-'], {
+    apiVersion: 'mooring.dev/v1alpha1',
+    kind: 'Region',
+    metadata: { name },
+    spec,
+  })
+  return {
+    id,
+    [Symbol.asyncDispose]: async () => {
+      await kubectl(['delete', 'sharedinstance', 'failing'])
+      await admin.kubectl(['delete', 'region', name])
+    },
+  }
+}
+
 test('a failure is reported as one Event, which members see, despite repeated failures', async () => {
-  await apply('failing', { motor: 'mysql-8.0.29' })
-  const because = 'this region does not run mysql-8.0.29'
+  await using other = await emptyRegion()
+  await apply('failing', { region: other.id })
+  const because = `this region does not run ${motor}`
   for (let round = 1; round <= 12; round++) await change('failing', { identifier: `failing ${round}` })
   const observed = `--for=jsonpath={.status.observedGeneration}=${await read('failing', '.metadata.generation')}`
   await kubectl(['wait', observed, 'sharedinstance/failing', KUBECTL_WAIT])

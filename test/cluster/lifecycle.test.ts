@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import type { Kubernetes } from './setup/commands.ts'
 import { type SecondCluster, startSecondCluster } from './setup/cluster.ts'
-import { KUBECTL_WAIT, LATER } from '../support/patience.ts'
+import { KUBECTL_WAIT, LATER, patient } from '../support/patience.ts'
 
 /** Life of a release from installation to removal, in a separate cluster. Each test continues from the state of the previous test. */
 
@@ -47,11 +47,13 @@ test('every sample of the documents is accepted and becomes ready', async () => 
   await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
   await kubectl(['apply', '--filename', SAMPLES])
   await ready('sharedinstance/pr-1235', '--namespace', 'acme--prod')
+  await ready('dedicateddatabase/orders', '--namespace', 'acme--prod')
   await ready('region/fra')
   await ready('tunnelendpoint/default')
   await ready('tunnelendpoint/fra')
   await ready('tunnel/web', '--namespace', 'acme--prod')
   await ready('tunnelpassword/ci', '--namespace', 'acme--prod')
+  await ready('tunnelwebhook/deploys', '--namespace', 'acme--prod')
   expect((await readdir(SAMPLES)).length).toBeGreaterThan(inOrder.length)
 })
 
@@ -94,32 +96,40 @@ const sample = (identifier: string) => ({
   spec: { identifier, region: '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10', motor: 'postgresql-15.4.0' },
 })
 
-test('an upgrade updates an older definition and restarts neither databases nor edges', async () => {
-  await ageDefinition()
-  await expect(kubectl(['apply', '--filename', '-'], sample('no-more'))).rejects.toThrow('an old rule')
-  const uids = 'jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
-  const pods = async () => [
-    await kubectl(['get', 'pods', '--namespace', 'mooring-shared', '--output', uids]),
-    await kubectl(['get', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/name=mooring-edge', '--output', uids]),
-  ]
-  const before = await pods()
+test(
+  'an upgrade updates an older definition and restarts neither databases nor edges',
+  { timeout: patient(360_000) },
+  async () => {
+    await ageDefinition()
+    await expect(kubectl(['apply', '--filename', '-'], sample('no-more'))).rejects.toThrow('an old rule')
+    const uids = 'jsonpath={.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
+    const pods = async () => [
+      await kubectl(['get', 'pods', '--namespace', 'mooring-shared', '--output', uids]),
+      await kubectl(['get', 'pods', ...IN_SYSTEM, '--selector', 'app.kubernetes.io/name=mooring-edge', '--output', uids]),
+    ]
+    const before = await pods()
 
-  await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--set', 'logLevel=debug', ...WAIT])
-  const column = '--for=jsonpath={.spec.versions[0].additionalPrinterColumns[?(@.name=="Database")].type}=string'
-  await kubectl(['wait', CRD, column, KUBECTL_WAIT])
-  await kubectl(['apply', '--filename', '-'], sample('no-more'))
-  await ready('sharedinstance/no-more', '--namespace', 'acme--prod')
-  expect(await pods()).toEqual(before)
-})
+    await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', '--set', 'logLevel=debug', ...WAIT])
+    const column = '--for=jsonpath={.spec.versions[0].additionalPrinterColumns[?(@.name=="Database")].type}=string'
+    await kubectl(['wait', CRD, column, KUBECTL_WAIT])
+    await kubectl(['apply', '--filename', '-'], sample('no-more'))
+    await ready('sharedinstance/no-more', '--namespace', 'acme--prod')
+    expect(await pods()).toEqual(before)
+  },
+)
 
-test('helm uninstall fails with instructions while data exists, and a rollback restores the release', async () => {
-  const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
-  await expect(refused).rejects.toThrow(
-    /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 2 -n mooring-system/,
-  )
-  await helm(['rollback', 'mooring', '2', ...IN_SYSTEM, ...WAIT])
-  await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
-})
+test(
+  'helm uninstall fails with instructions while data exists, and a rollback restores the release',
+  { timeout: patient(360_000) },
+  async () => {
+    const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
+    await expect(refused).rejects.toThrow(
+      /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 2 -n mooring-system/,
+    )
+    await helm(['rollback', 'mooring', '2', ...IN_SYSTEM, ...WAIT])
+    await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
+  },
+)
 
 test('helm uninstall with deleteData leaves nothing behind', async () => {
   const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)

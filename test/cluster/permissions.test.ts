@@ -4,7 +4,7 @@ import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { createKubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/credentials.ts'
 import { openTunnelTenant, type TunnelTenant } from './setup/tenant.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Permissions of each service account by the RBAC of the chart, as the API server's own authorizer decides. */
 
@@ -90,8 +90,10 @@ const TABLE = [
       ...plurals.flatMap((plural) => of(['get', 'list', 'watch'], `${plural}.mooring.dev`)),
       ...plurals.map((plural) => `patch ${plural}.mooring.dev/status`),
       ...of(['patch', 'delete'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['patch', 'delete'], `dedicateddatabases.mooring.dev @ ${TENANT}`),
       ...of(['create', 'patch', 'delete'], 'tenantnamespaces.mooring.dev'),
       ...of(['create', 'patch', 'delete'], `databaseservers.mooring.dev @ ${SHARED}`),
+      ...of(['create', 'patch', 'delete'], `databasearchives.mooring.dev @ ${SHARED}`),
       ...of(['get', 'list', 'create', 'patch', 'delete'], `secrets @ ${TENANT}`),
       ...of(SECRET_WAYS, `secrets @ ${SHARED}`),
       ...of(['get', 'create', 'patch', 'delete'], `secrets @ ${SYSTEM}`),
@@ -100,10 +102,12 @@ const TABLE = [
       ...of(['get', 'list', 'watch'], `pods @ ${SYSTEM}`),
       ...of(['patch', 'delete'], `tunnels.mooring.dev @ ${TENANT}`),
       ...of(['patch', 'delete'], `tunnelpasswords.mooring.dev @ ${TENANT}`),
+      ...of(['patch'], `tunnelwebhooks.mooring.dev @ ${TENANT}`),
       ...of(['get', 'patch'], 'clusterrolebindings.rbac.authorization.k8s.io:mooring-edge'),
       ...of(['get', 'patch'], `leases.coordination.k8s.io:mooring-operator @ ${SYSTEM}`),
       ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SHARED}`),
       ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${SHARED}`),
+      ...of(['get', 'patch', 'delete'], `podmonitors.monitoring.coreos.com:mooring-databases @ ${SHARED}`),
       ...of(['create'], `events.events.k8s.io @ ${TENANT}`),
       ...of(['create'], `rolebindings.rbac.authorization.k8s.io @ ${TENANT}`),
       ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:mooring-tenant-operator'),
@@ -113,14 +117,19 @@ const TABLE = [
       ...NEVER,
       ...of(['create', 'update', 'patch', 'delete'], 'regions.mooring.dev'),
       ...of(['create', 'update'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'update'], `dedicateddatabases.mooring.dev @ ${TENANT}`),
       ...of(['create', 'update', 'patch', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
       ...of(['create'], `databaseservers.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `databasearchives.mooring.dev @ ${TENANT}`),
+      ...of(['patch', 'delete'], `podmonitors.monitoring.coreos.com:others @ ${SHARED}`),
+      ...of(['create'], `podmonitors.monitoring.coreos.com @ ${TENANT}`),
       ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
       ...of(['list', 'watch', 'update'], `secrets @ ${SYSTEM}`),
       ...of(['escalate', 'bind'], `roles.rbac.authorization.k8s.io @ ${SYSTEM}`),
       ...of(['patch'], 'clusterrolebindings.rbac.authorization.k8s.io:cluster-admin'),
       ...of(['create', 'update', 'patch', 'delete'], 'tunnelendpoints.mooring.dev'),
       ...of(['create', 'update'], `tunnels.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'update', 'delete'], `tunnelwebhooks.mooring.dev @ ${TENANT}`),
       ...of(['create', 'patch', 'delete'], `deployments.apps @ ${SHARED}`),
       ...of(['create', 'patch', 'delete'], `deployments.apps @ ${TENANT}`),
       ...of(['delete'], `pods @ ${SYSTEM}`),
@@ -138,9 +147,11 @@ const TABLE = [
     may: [
       ...plurals.flatMap((plural) => of(['get', 'list', 'watch'], `${plural}.mooring.dev`)),
       ...of(['create', 'patch', 'delete'], `sharedinstances.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `dedicateddatabases.mooring.dev @ ${TENANT}`),
       ...of(['create', 'delete'], `apitokens.mooring.dev @ ${TENANT}`),
       ...of(['create', 'patch', 'delete'], `tunnels.mooring.dev @ ${TENANT}`),
       ...of(['create', 'delete'], `tunnelpasswords.mooring.dev @ ${TENANT}`),
+      ...of(['create', 'patch', 'delete'], `tunnelwebhooks.mooring.dev @ ${TENANT}`),
       ...of(['create', 'delete'], 'tenantnamespaces.mooring.dev'),
       ...of(['create', 'delete'], 'organizations.mooring.dev'),
       ...of(['create'], 'subjectaccessreviews.authorization.k8s.io'),
@@ -157,6 +168,7 @@ const TABLE = [
       ...of(['create', 'update', 'patch', 'delete'], 'regions.mooring.dev'),
       ...of(['create', 'update', 'patch', 'delete'], 'plans.mooring.dev'),
       ...of(['create', 'update', 'patch', 'delete'], `databaseservers.mooring.dev @ ${SHARED}`),
+      ...of(['create', 'update', 'patch', 'delete'], `databasearchives.mooring.dev @ ${SHARED}`),
       ...of(['create', 'update', 'patch', 'delete'], 'namespaces'),
       ...of(['list', 'watch', 'create', 'update', 'patch', 'delete'], `secrets @ ${TENANT}`),
       ...of(SECRET_WAYS, `secrets @ ${SYSTEM}`),
@@ -225,7 +237,7 @@ describe('edge-default, with the Role that the operator creates,', () => {
       `get secrets:${certificate} @ ${SYSTEM}`,
       `get secrets:endpoint-default-strangers @ ${SYSTEM}`,
     ]
-    await expect.poll(() => wrong(EDGE, all, true), SOON).toEqual([])
+    await expect.poll(() => wrong(EDGE, all, true), LATER).toEqual([])
   })
 
   test('may do nothing else, so that a compromised edge has only the keys of its own tunnels', async () => {

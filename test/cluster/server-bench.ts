@@ -13,7 +13,7 @@ import { createAdminCertificate } from '../../operator/certificates/renewing-cer
 import { tlsTo } from '../../operator/engines/postgresql/connection.ts'
 import { ADMIN_USER, adminCredentials } from '../../operator/server/credentials.ts'
 import { createKubernetesRuntime, type KubernetesRuntime } from '../../operator/server/kubernetes/kubernetes-runtime.ts'
-import { POD_SETTINGS } from '../../operator/server/kubernetes/desired-server.ts'
+import { POD_SETTINGS, type PodSettings } from '../../operator/server/kubernetes/desired-server.ts'
 import type { ServerState } from '../../operator/server/runtime.ts'
 import { isStoreError, keyOf } from '../../store/port.ts'
 import { createKubernetesStore, type KubernetesStore } from '../../store/kubernetes.ts'
@@ -35,9 +35,14 @@ export interface ServerBench extends AsyncDisposable {
   /** Offset of the runtime's clock; negative for a slow clock. */
   readonly ahead: { ms: number }
   /** Creates another namespace, which is deleted with the bench. */
-  addNamespace(): Promise<string>
-  /** Creates a DatabaseServer in a region with the given spec; by default with exposure NodePort. */
-  addServer(instanceBody?: { readonly motor?: Motor; readonly region?: Partial<Region['spec']> }): Promise<DatabaseServer>
+  addNamespace(labels?: Record<string, string>): Promise<string>
+  /** Creates a DatabaseServer in a region with the given spec; by default with exposure NodePort. With `access`, it is a dedicated one. */
+  addServer(instanceBody?: {
+    readonly motor?: Motor
+    readonly region?: Partial<Region['spec']>
+    readonly access?: DatabaseServer['spec']['access']
+    readonly monitoring?: DatabaseServer['spec']['monitoring']
+  }): Promise<DatabaseServer>
   ensure(server: DatabaseServer): Promise<ServerState>
   /** Repeats `ensure` at each change until `isDone`. */
   until(server: DatabaseServer, isDone: (state: ServerState) => boolean): Promise<ServerState>
@@ -52,7 +57,7 @@ const LOOK_AGAIN_MS = 1_000
 const DAY = 86_400_000
 
 /** Opens a runtime of database servers on the cluster of `KUBECONFIG`, in a new namespace that accepts only restricted pods. */
-export async function openServerBench(): Promise<ServerBench> {
+export async function openServerBench(pods: Pick<PodSettings, 'exporters'> = {}): Promise<ServerBench> {
   const cleanup = new AsyncDisposableStack()
   const config = new KubeConfig()
   config.loadFromFile(process.env.KUBECONFIG ?? '')
@@ -74,7 +79,7 @@ export async function openServerBench(): Promise<ServerBench> {
   const runtime = createKubernetesRuntime({
     store,
     settings: {
-      ...{ ...POD_SETTINGS, namespace, dial: 'address' },
+      ...{ ...POD_SETTINGS, ...pods, namespace, dial: 'address' },
       sharedSize: { ...POD_SETTINGS.sharedSize, storageGiB: 1 },
     },
     region: (id) => regions.get(id),
@@ -113,8 +118,9 @@ export async function openServerBench(): Promise<ServerBench> {
     const id = crypto.randomUUID()
     regions.set(id, regionWith({ databases: { exposure: 'NodePort' }, ...instanceBody.region, id }))
     const metadata = { namespace, name: `pg-${randomBytes(3).toString('hex')}` }
-    const { motor = 'postgresql-15.4.0' } = instanceBody
-    const server = await store.create(DatabaseServer, { metadata, spec: { motor, region: id, tenancy: 'shared', capacity: 5 } })
+    const { motor = 'postgresql-15.4.0', access, monitoring } = instanceBody
+    const use = access ? { tenancy: 'dedicated' as const, capacity: 1, access } : { tenancy: 'shared' as const, capacity: 5 }
+    const server = await store.create(DatabaseServer, { metadata, spec: { motor, region: id, monitoring, ...use } })
     cleanup.defer(async () => {
       try {
         await store.delete(DatabaseServer, keyOf(server))
@@ -127,7 +133,7 @@ export async function openServerBench(): Promise<ServerBench> {
 
   return {
     ...{ store, runtime, ca, adminCertificate, namespace, tenants, ahead, addServer, ensure, until, running },
-    addNamespace: () => addNamespace(),
+    addNamespace: (labels) => addNamespace(labels),
     async connect(server, options = {}) {
       const { host, port } = await running(server)
       const login = await adminCredentials(store, server)

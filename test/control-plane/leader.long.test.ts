@@ -67,7 +67,7 @@ async function twoCandidates(name: string): Promise<readonly [Candidate, Candida
 
 const acts = ({ lines }: Candidate): boolean => lines.some((line) => line.startsWith('acts '))
 
-test('the other candidate becomes leader after the leader is killed, and writes nothing before', async () => {
+test('the other candidate becomes leader after the leader is killed, and not before', async () => {
   const pair = await twoCandidates('killed')
   await using leader = pair[0]
   await using other = pair[1]

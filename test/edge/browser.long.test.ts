@@ -1,19 +1,17 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { codeOf, type Tunnel } from '../support/api/answers.ts'
+import { browserHome, CHROMIUM, CHROMIUM_SETTINGS } from '../support/browser/chromium.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { person, type Running, running } from '../support/edge/openssh.ts'
 import { visit } from '../support/edge/visitor.ts'
-import { scratch } from '../support/postgresql/disks.ts'
 import { LATER, SOON } from '../support/patience.ts'
 
 /**
@@ -23,9 +21,6 @@ import { LATER, SOON } from '../support/patience.ts'
 const PAGE = new URL('../support/edge/visited.html', import.meta.url)
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const MIB = 1024 * 1024
-const run = promisify(execFile)
-/** Programs of the browser, and Debian’s packages that have them. */
-const PACKAGES = { 'chromium-headless-shell': 'chromium-headless-shell', certutil: 'libnss3-tools' }
 
 interface Tunnels {
   /** Tunnel of the page, which redirects plain HTTP to HTTPS. */
@@ -37,7 +32,9 @@ interface Tunnels {
 }
 
 const cleanup = new AsyncDisposableStack()
-const server = createServer((req, res) => void answer(req, res)).on('upgrade', echoWebSocket)
+const server = createServer((req, res) => {
+  answer(req, res).catch(() => res.destroy())
+}).on('upgrade', echoWebSocket)
 const seen: Pick<IncomingMessage, 'method' | 'url' | 'headers'>[] = []
 let tunnels: Tunnels
 let query: string
@@ -150,6 +147,7 @@ async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> 
 
 /** WebSocket server (RFC 6455). It sends the client's cookie and origin first, and then echoes every frame. */
 function echoWebSocket({ headers }: IncomingMessage, socket: Duplex): void {
+  socket.on('error', () => socket.destroy())
   const { cookie, origin } = headers
   const accept = createHash('sha1')
     .update(`${headers['sec-websocket-key'] ?? ''}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
@@ -232,30 +230,12 @@ test('the edge answers preflights of a tunnel with allowCorsPreflight; the serve
   expect([methods(tunnels.answering), methods(tunnels.silent)]).toEqual([['PUT'], ['OPTIONS']])
 })
 
-/**
- * Starts headless Chromium with an empty profile that trusts a CA (a PEM file), and opens a page. Names below `localhost` resolve
- * to this machine. Disposing closes it and removes its profile.
- * @throws Error when a program is missing, with the name of its package
- */
+/** Starts headless Chromium with an empty profile, and opens a page. Names below `localhost` resolve to this machine. */
 async function openBrowser(url: string, ca: string): Promise<Running> {
-  for (const [program, name] of Object.entries(PACKAGES)) {
-    await run('which', [program]).catch((cause: unknown) => {
-      throw new Error(`${program} is missing: it is in Debian’s package ${name}`, { cause })
-    })
-  }
-  const directory = await mkdtemp(join(await scratch(), 'browser-'))
-  const database = join(directory, '.pki/nssdb')
-  await mkdir(database, { recursive: true })
-  await run('certutil', ['-d', `sql:${database}`, '-N', '--empty-password'])
-  await run('certutil', ['-d', `sql:${database}`, '-A', '-n', 'Mooring', '-t', 'C,,', '-i', ca])
-  // The sandbox does not run as root, and needs rights that many containers lack; the page is our own.
-  const settings = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', `--user-data-dir=${join(directory, 'profile')}`]
-  const browser = running(['chromium-headless-shell', ...settings, url], { HOME: directory })
-  return {
-    ...browser,
-    async [Symbol.asyncDispose]() {
-      await browser[Symbol.asyncDispose]()
-      await rm(directory, { recursive: true })
-    },
-  }
+  await using started = new AsyncDisposableStack()
+  const { home } = started.use(await browserHome(ca))
+  const settings = [...CHROMIUM_SETTINGS, `--user-data-dir=${join(home, 'profile')}`]
+  const browser = started.use(running([CHROMIUM, ...settings, url], { HOME: home }))
+  const ownership = started.move()
+  return { ...browser, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
 }

@@ -1,5 +1,5 @@
+import { sshClient } from '../support/edge/ssh2-client.ts'
 import { once } from 'node:events'
-import { Client } from 'ssh2'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Http1Connection } from '../../edge/proxy/http1/http1-connection.ts'
 import { PROXY_LIMITS } from '../../edge/proxy/limits.ts'
@@ -113,7 +113,7 @@ test('a whole edge keeps an idle connection when the wall clock changes', async 
 
 /** Whether a login with the password succeeds. */
 function canLogIn(port: number, username: string, password: string): Promise<boolean> {
-  const client = new Client()
+  const client = sshClient()
   return new Promise((resolve) => {
     const settle = (isLoggedIn: boolean) => {
       client.destroy()

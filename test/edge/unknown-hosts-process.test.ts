@@ -84,6 +84,7 @@ test('an HTTP/2 connection for an unknown host gets 404, and 421 for the host of
         ...{ ca: fixture.ca.certificate, ALPNProtocols: ['h2'] },
       }),
   })
+  session.on('error', () => undefined)
   onTestFinished(() => session.destroy())
   const answerTo = async (host: string) => {
     const stream = session.request({ ':authority': `${host}.${DOMAIN}` })

@@ -6,7 +6,7 @@ import { type Seen, startLocalServer, visit } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { person } from '../support/edge/openssh.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 
@@ -34,7 +34,7 @@ test.each(loopbacks.slice(-1))(
     expect(tunnel.sshCommand.endsWith(`@${address}`)).toBe(true)
     await using client = await user.forward(tunnel, local.port)
     const visited = (scheme: 'http' | 'https') => visit(ca, tunnel, '/a', { scheme })
-    await vi.waitFor(async () => expect((await visited('https')).status, client.said()).toBe(200), SOON)
+    await vi.waitFor(async () => expect((await visited('https')).status, client.said()).toBe(200), LATER)
     for (const scheme of ['http', 'https'] as const) {
       const { headers } = JSON.parse((await visited(scheme)).body) as Seen
       expect(headers).toMatchObject({ 'x-forwarded-for': address, 'x-forwarded-proto': scheme })
@@ -42,13 +42,13 @@ test.each(loopbacks.slice(-1))(
     const patch = async (changed: object) =>
       expect(await mooring.call('PATCH', `${TUNNELS}/${tunnel.id}`, { body: { config: changed } })).toMatchObject({ status: 200 })
     await patch({ ingressIPWhitelist: [everyone.other], httpsOnly: true })
-    await vi.waitFor(async () => expect((await visited('https')).headers['mooring-error']).toBe('ip_denied'), SOON)
+    await vi.waitFor(async () => expect((await visited('https')).headers['mooring-error']).toBe('ip_denied'), LATER)
     await patch({ ingressIPWhitelist: [] })
-    await vi.waitFor(async () => expect((await visited('http')).headers.location).toBe(`${tunnel.directUrl}/a`), SOON)
+    await vi.waitFor(async () => expect((await visited('http')).headers.location).toBe(`${tunnel.directUrl}/a`), LATER)
     await vi.waitFor(async () => {
       const { requests } = (await mooring.call('GET', `${TUNNELS}/${tunnel.id}/requests`)).body.data
       expect(new Set(requests.map(({ sourceIp }) => sourceIp))).toEqual(new Set([address]))
-    }, SOON)
+    }, LATER)
     await patch({ sshIPWhitelist: [everyone.other] })
     expect(await client.exited).not.toBe(0)
   },

@@ -8,7 +8,7 @@ import type { Instance, Tunnel } from '../support/api/answers.ts'
 import { running, writeSsh } from '../support/edge/openssh.ts'
 import { startLocalServer } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Mooring with a public host name that does not resolve here: each client gets the address explicitly instead of by DNS. */
 
@@ -43,11 +43,12 @@ async function verified({ uri, tls }: Instance, host: string): Promise<string> {
   return stdout.trim()
 }
 
-test('the ready file and the welcome text name the public host; the API URLs keep the local address', () => {
+test('the ready file and the welcome text name the public host; the API URLs keep the local address', async () => {
   expect(mooring.ready).toMatchObject({ sshHost: HOST, domain: 't.example.org' })
   expect(mooring.ready.sharedUrl).toMatch(/^https:\/\/127\.0\.0\.1:/)
   const { port } = new URL(mooring.ready.sharedUrl)
-  expect(mooring.output()).toContain(`from elsewhere https://${HOST}:${port}`)
+  // The text follows the ready file.
+  await expect.poll(() => mooring.output(), LATER).toContain(`from elsewhere https://${HOST}:${port}`)
 })
 
 test('the API has a certificate for the public host', async () => {
@@ -79,7 +80,7 @@ test('the SSH command of a tunnel connects to the public host, and visitors reac
   await vi.waitFor(async () => {
     const { stdout } = await run('curl', ['-sS', '-o', '/dev/null', '-w', '%{http_code}', ...to, tunnel.directUrl])
     expect(stdout, client.said()).toBe('200')
-  }, SOON)
+  }, LATER)
 })
 
 test('an existing instance has a changed public host after a restart, with a certificate for it', async () => {
@@ -89,7 +90,7 @@ test('an existing instance has a changed public host after a restart, with a cer
   await vi.waitFor(async () => {
     const { body } = await mooring.call('GET', `/v1/instances/${id}`)
     expect(body.data.instance.host).toBe('other.example.org')
-  }, SOON)
+  }, LATER)
   const { instance } = (await mooring.call('POST', `/v1/instances/${id}/password`)).body.data
   expect(await verified(instance, 'other.example.org')).toBe('1')
 })

@@ -7,7 +7,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
 import { codeOf } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 const NAMES = Array.from({ length: 5 }, (_, index) => `made-${index}`)
@@ -45,14 +45,14 @@ test('resources created without REST are served up to the quota; the rest waits 
     },
   ]
   for (const { path, body, those } of kinds) {
-    await vi.waitFor(async () => expect(await those()).toHaveLength(2), SOON)
+    await vi.waitFor(async () => expect(await those()).toHaveLength(2), LATER)
     const [one, other] = await those()
     expect(codeOf(await mooring.call('POST', path, { body }))).toBe('403 quota_exceeded')
     expect((await mooring.call('DELETE', `${path}/${one?.id ?? ''}`)).status).toBe(200)
     await vi.waitFor(async () => {
       const now = (await those()).map(({ id }) => id)
       expect([now.length, now.includes(other?.id ?? '')]).toEqual([2, true])
-    }, SOON)
+    }, LATER)
   }
   expect((await list('/v1/instances')).instances).toHaveLength(4)
   expect((await list(TUNNELS)).tunnels).toHaveLength(4)

@@ -9,7 +9,7 @@ import { running, writeSsh } from '../support/edge/openssh.ts'
 import { startLocalServer } from '../support/edge/visitor.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { scratch } from '../support/postgresql/disks.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Commands of docs/share.md. Those for a laptop run unchanged; the others as far as possible without a domain, a VM and a cluster. */
 
@@ -68,7 +68,7 @@ test('From a laptop: a visitor with an address of the laptop and the CA reaches 
   await writeSsh(directory.path, { options: [`IdentityFile=${directory.path}/.ssh/id_ed25519`], localPort: local.port })
   const env = { HOME: directory.path, PATH: `${directory.path}:${process.env.PATH ?? ''}` }
   await using terminal = running(['sh', '-euc', `cd "$HOME"\n${connect}`], env)
-  const url = await vi.waitFor(() => /^https:\S+$/m.exec(terminal.said())?.[0] ?? expect.fail(terminal.said()), SOON)
+  const url = await vi.waitFor(() => /^https:\S+$/m.exec(terminal.said())?.[0] ?? expect.fail(terminal.said()), LATER)
   expect(url).toContain('.tunnel.example.org:')
   const visited = withValue(withValue(withValue(visit, 'url', url), 'host', host), 'ca', mooring.ready.ca)
   const sees = async () => {
@@ -78,5 +78,5 @@ test('From a laptop: a visitor with an address of the laptop and the CA reaches 
     ])
     expect(stdout, terminal.said()).toBe(`200 ${host}`)
   }
-  await vi.waitFor(sees, SOON)
+  await vi.waitFor(sees, LATER)
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { codeOf, type Tunnel } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { visit } from '../support/edge/visitor.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 /** Effect of `--domain`, also on tunnels of the previous domain. */
 
@@ -35,14 +35,14 @@ test('a new domain is in the URL and certificate of a tunnel and in the ready fi
 
 test('a tunnel of a domain that is no longer served keeps its URL and has no connect command', async () => {
   const show = async () => (await mooring.call('GET', `${TUNNELS}/${former.id}`)).body.data.tunnel
-  await vi.waitFor(async () => expect((await show()).sshCommand).toBeNull(), SOON)
+  await vi.waitFor(async () => expect((await show()).sshCommand).toBeNull(), LATER)
   expect(await show()).toMatchObject({ url: former.url, directUrl: null, certificate: former.certificate })
   const connect = await mooring.call('GET', `${TUNNELS}/${former.id}/connect`)
   expect([codeOf(connect), connect.body.msg]).toEqual([
     '409 conflict',
     'no edge serves tunnel.localhost any more; create another tunnel',
   ])
-  expect(mooring.output()).toMatch(/"reason":"EndpointNotServed"/)
+  await expect.poll(() => mooring.output(), LATER).toMatch(/"reason":"EndpointNotServed"/)
 })
 
 test('a visitor of an unknown host gets 404 unknown_host over HTTPS', async () => {

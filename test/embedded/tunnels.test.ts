@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { startLocalServer, type Site, visit } from '../support/edge/visitor.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { person } from '../support/edge/openssh.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 
@@ -13,7 +13,7 @@ test('every tunnel works after kill -9 and a restart, and lost sessions have an 
   await using first = await startMooring()
   const serves = async ({ ready }: Mooring, site: Site) => {
     const ca = await readFile(ready.ca, 'utf8')
-    await vi.waitFor(async () => expect((await visit(ca, site)).status).toBe(200), SOON)
+    await vi.waitFor(async () => expect((await visit(ca, site)).status).toBe(200), LATER)
   }
   const body = { name: 'kept', regionId: first.ready.regionId, config: { authorizedKeys: [user.publicKey] } }
   const { tunnel } = (await first.call('POST', TUNNELS, { body, headers: { 'Idempotency-Key': 'k' } })).body.data

@@ -16,7 +16,7 @@ import {
   tunnel,
   writerBy,
 } from '../support/deployment/cluster-journal.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER, patient } from '../support/patience.ts'
 
 let postgres: JournalPostgres
 
@@ -59,7 +59,7 @@ test('the number of edges is not limited, also on a server that limited it befor
   expect(rows).toEqual([{ rolconnlimit: -1 }])
 })
 
-test('an operator whose clock is eight days ahead drops no request of today', async () => {
+test('an operator whose clock is eight days ahead drops no request of today', { timeout: patient(240_000) }, async () => {
   const request = requestRecord({ tunnel: randomUUIDv7() })
   {
     await using running = await postgres.start()
@@ -77,58 +77,68 @@ test('an operator whose clock is eight days ahead drops no request of today', as
   // Lost sessions are ended after the sweep, also after a failed one.
   await using writer = writerBy(await running.loginOf('edge'))
   await writer.connection(connectionRecord({ tunnel, edge: 'edge-gone' }))
-  await expect.poll(() => running.journal.openSessions(), SOON).toEqual([])
+  await expect.poll(() => running.journal.openSessions(), LATER).toEqual([])
   expect(messages(lines, FAILED)).toBe(0)
   expect(await running.journal.requests({ tunnel: request.tunnel }, { limit: 1 })).toEqual([request])
 })
 
-test('a deleted Secret is restored with its password; a password changed on the server is corrected', async () => {
-  await using running = await postgres.start()
-  await expectToWork(running)
-  const before = await running.loginOf('reader')
-  const admin = await postgres.server.client()
-  await admin.query(`ALTER ROLE mooring_journal_reader PASSWORD 'changed by hand'`)
-  await running.store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' })
-  await expect.poll(() => running.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' }), SOON).toBeDefined()
-  expect(await running.loginOf('reader')).toEqual(before)
-})
+test(
+  'a deleted Secret is restored with its password; a password changed on the server is corrected',
+  { timeout: patient(240_000) },
+  async () => {
+    await using running = await postgres.start()
+    await expectToWork(running)
+    const before = await running.loginOf('reader')
+    const admin = await postgres.server.client()
+    await admin.query(`ALTER ROLE mooring_journal_reader PASSWORD 'changed by hand'`)
+    await running.store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' })
+    await expect
+      .poll(() => running.store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: 'journal-reader' }), LATER)
+      .toBeDefined()
+    expect(await running.loginOf('reader')).toEqual(before)
+  },
+)
 
-test('the sessions of an edge whose pod is gone are ended, once', async () => {
+test('the sessions of an edge whose pod is gone are ended, once', { timeout: patient(240_000) }, async () => {
   await using running = await postgres.start()
   await expectToWork(running)
   await using writer = writerBy(await running.loginOf('edge'))
   const open = connectionRecord({ tunnel, edge: 'edge-gone' })
   await writer.connection(open)
-  await expect.poll(() => recordsOf(running.journal, open), SOON).toMatchObject(ENDED)
+  await expect.poll(() => recordsOf(running.journal, open), LATER).toMatchObject(ENDED)
   expect((await recordsOf(running.journal, open))[0]).toMatchObject({ reason: 'edge_lost', edge: 'edge-gone' })
   expect(await running.journal.openSessions()).toEqual([])
 })
 
-test('while the journal can be read but not written, the end of a session waits as one record', async () => {
-  const lines: Logged[] = []
-  await using running = await postgres.start(undefined, lines)
-  await expectToWork(running)
-  const { store, journal } = running
-  const labels = { 'app.kubernetes.io/name': 'mooring-edge' }
-  const pod = await store.create(Pod, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'edge-here', labels }, spec: {} })
-  await using writer = writerBy(await running.loginOf('edge'))
-  const open = connectionRecord({ tunnel, edge: pod.metadata.name })
-  await writer.connection(open)
-  const holder = await postgres.server.client({ database: JOURNAL_DATABASE })
-  await holder.query('BEGIN')
-  await holder.query('SELECT FROM journal.sessions WHERE session = $1 FOR UPDATE', [open.sessionId])
-  await store.delete(Pod, { namespace: SYSTEM_NAMESPACE, name: 'edge-here' })
-  const looks = vi.spyOn(store, 'list')
-  await expect.poll(() => looks.mock.calls.filter(([kind]) => kind === Pod).length, SOON).toBeGreaterThan(3)
-  const ended = 'sessions of edges that are gone were ended'
-  const before = messages(lines, ended)
-  await holder.query('COMMIT')
-  await expect.poll(() => messages(lines, ended) - before, SOON).toBe(1)
-  expect(await journal.openSessions()).toEqual([])
-  expect(await recordsOf(journal, open)).toMatchObject(ENDED)
-})
+test(
+  'while the journal can be read but not written, the end of a session waits as one record',
+  { timeout: patient(240_000) },
+  async () => {
+    const lines: Logged[] = []
+    await using running = await postgres.start(undefined, lines)
+    await expectToWork(running)
+    const { store, journal } = running
+    const labels = { 'app.kubernetes.io/name': 'mooring-edge' }
+    const pod = await store.create(Pod, { metadata: { namespace: SYSTEM_NAMESPACE, name: 'edge-here', labels }, spec: {} })
+    await using writer = writerBy(await running.loginOf('edge'))
+    const open = connectionRecord({ tunnel, edge: pod.metadata.name })
+    await writer.connection(open)
+    const holder = await postgres.server.client({ database: JOURNAL_DATABASE })
+    await holder.query('BEGIN')
+    await holder.query('SELECT FROM journal.sessions WHERE session = $1 FOR UPDATE', [open.sessionId])
+    await store.delete(Pod, { namespace: SYSTEM_NAMESPACE, name: 'edge-here' })
+    const looks = vi.spyOn(store, 'list')
+    await expect.poll(() => looks.mock.calls.filter(([kind]) => kind === Pod).length, LATER).toBeGreaterThan(3)
+    const ended = 'sessions of edges that are gone were ended'
+    const before = messages(lines, ended)
+    await holder.query('COMMIT')
+    await expect.poll(() => messages(lines, ended) - before, LATER).toBe(1)
+    expect(await journal.openSessions()).toEqual([])
+    expect(await recordsOf(journal, open)).toMatchObject(ENDED)
+  },
+)
 
-test('a failing step does not prevent the others, and the tables are created once', async () => {
+test('a failing step does not prevent the others, and the tables are created once', { timeout: patient(240_000) }, async () => {
   {
     await using running = await postgres.start()
     await expectToWork(running)
@@ -142,13 +152,13 @@ test('a failing step does not prevent the others, and the tables are created onc
   await holder.query('BEGIN; LOCK TABLE journal.requests_1 IN ACCESS SHARE MODE')
   const lines: Logged[] = []
   await using running = await postgres.start(undefined, lines)
-  await expect.poll(() => messages(lines, 'is ready'), SOON).toBe(1)
+  await expect.poll(() => messages(lines, 'is ready'), LATER).toBe(1)
   await using writer = writerBy(await running.loginOf('edge'))
   const looks = 3
   for (let look = 0; look < looks; look += 1) {
     const open = connectionRecord({ tunnel, edge: 'edge-gone' })
     await writer.connection(open)
-    await expect.poll(() => recordsOf(running.journal, open).catch(() => []), SOON).toMatchObject(ENDED)
+    await expect.poll(() => recordsOf(running.journal, open).catch(() => []), LATER).toMatchObject(ENDED)
   }
   expect([messages(lines, 'is ready'), messages(lines, FAILED)]).toEqual([1, 1])
   expect(lines.find(({ message }) => message.includes('failed'))?.details).toMatchObject({
@@ -158,7 +168,7 @@ test('a failing step does not prevent the others, and the tables are created onc
   await holder.query('COMMIT; DROP TABLE journal.requests_1')
 })
 
-test('a password, a privilege or the schema changed by hand is restored', async () => {
+test('a password, a privilege or the schema changed by hand is restored', { timeout: patient(240_000) }, async () => {
   await using running = await postgres.start()
   await expectToWork(running)
   const admin = await postgres.server.client()
@@ -177,7 +187,7 @@ test('a password, a privilege or the schema changed by hand is restored', async 
     await undo()
     await hangUp()
     await expect.poll(works).toBe(false)
-    await expect.poll(works, SOON).toBe(true)
+    await expect.poll(works, LATER).toBe(true)
   }
   await running.expectLogin(await running.loginOf('reader'))
 })

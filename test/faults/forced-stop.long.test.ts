@@ -39,7 +39,8 @@ test('a second Ctrl-C ends Mooring and all engines at once', async () => {
   mooring.process.kill('SIGINT')
   await expect.poll(() => mooring.process.kill('SIGINT') && mooring.process.exitCode === null, LOOK).toBe(false)
   expect(await ended).toEqual([130, null])
-  expect(mooring.output()).toContain('mooring: second signal')
+  // The output may arrive after the exit.
+  await expect.poll(() => mooring.output(), LOOK).toContain('mooring: second signal')
   expect(await engineProcesses(mooring.dataDir)).toEqual([])
 })
 
@@ -48,6 +49,6 @@ test('Mooring exits with a message and code 1 when it cannot write its state, an
   const ended = once(mooring.process, 'exit')
   mooring.process.kill('SIGUSR2')
   expect(await ended).toEqual([1, null])
-  expect(mooring.output()).toMatch(/^mooring: the state in .* cannot be written: its thread has ended$/m)
+  await expect.poll(() => mooring.output(), LOOK).toMatch(/^mooring: the state in .* cannot be written: its thread has ended$/m)
   expect(await engineProcesses(mooring.dataDir)).toEqual([])
 })

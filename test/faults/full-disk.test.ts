@@ -5,12 +5,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Answer, codeOf } from '../support/api/answers.ts'
 import { engineProcesses, tenantsListed, tenantsOf } from '../support/deployment/data-directory.ts'
-import { type Mooring, startMooring, freePorts, runMooring } from '../support/deployment/mooring.ts'
+import { type Mooring, startMooring, freePorts, PORTS, runMooring } from '../support/deployment/mooring.ts'
 import { smallDisk } from '../support/postgresql/disks.ts'
 import { query } from '../support/postgresql/sql.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
-const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
 const UNLIMITED = ['--write-rate', '100000', '--write-burst', '100000', '--read-rate', '100000', '--read-burst', '100000']
 
 const create = (mooring: Mooring, identifier: string): Promise<Answer> =>
@@ -48,7 +47,7 @@ test('a full disk makes writes 503, loses no acknowledged write, and needs only 
   expect(codeOf(await create(first, 'refused'))).toBe('503 unavailable')
 
   await makeRoom()
-  await expect.poll(async () => codeOf(await create(first, 'refused')), SOON).toBe('201 OK')
+  await expect.poll(async () => codeOf(await create(first, 'refused')), LATER).toBe('201 OK')
   const { instance: late } = (await create(first, 'refused')).body.data
   expect(await tenantsOf(disk.dir)).toEqual(await tenantsListed(first))
 

@@ -41,7 +41,7 @@ test('without a journal records are acknowledged and wait; then all are shipped 
   expect(await readdir(place.directory)).toEqual([])
 })
 
-test('repeated crashes of the server lose no record and count none twice', async () => {
+test('repeated crashes of the server lose no record and count none twice', { timeout: patient(240_000) }, async () => {
   await using place = await temporarySpool()
   await place.setLogin(journal.server.logins.edge)
   const tunnel = randomUUIDv7()
@@ -62,29 +62,33 @@ test('repeated crashes of the server lose no record and count none twice', async
   expect([await sumOf(tunnel), spool.dropped()]).toEqual([given, 0])
 })
 
-test('past the bound the oldest requests are dropped and counted; connections never are', async () => {
-  await using place = await temporarySpool()
-  const tunnel = randomUUIDv7()
-  await using spool = await place.open({ bytes: 10_000_000 })
-  const path = `/${'x'.repeat(2_000)}`
-  const connects = []
-  const given: string[] = []
-  for (let round = 0; round < 10; round += 1) {
-    const records = Array.from({ length: 1_000 }, () => requestRecord({ tunnel, path }))
-    given.push(...idsOf(records))
-    for (const record of records) spool.request(record)
-    const connect = connectionRecord({ tunnel })
-    await spool.connection(connect)
-    connects.push(connect)
-  }
-  await expect.poll(() => spool.dropped()).toBeGreaterThan(0)
-  await place.setLogin(journal.server.logins.edge)
-  await spool.shipped(patient(30_000))
-  const kept = idsOf(await requestsOf(tunnel)).reverse()
-  await expect.poll(() => spool.dropped() + kept.length).toBe(given.length)
-  expect(kept).toEqual(given.slice(-kept.length))
-  expect(idsOf(await connectionsOf(tunnel))).toEqual(idsOf(connects).reverse())
-})
+test(
+  'past the bound the oldest requests are dropped and counted; connections never are',
+  { timeout: patient(240_000) },
+  async () => {
+    await using place = await temporarySpool()
+    const tunnel = randomUUIDv7()
+    await using spool = await place.open({ bytes: 10_000_000 })
+    const path = `/${'x'.repeat(2_000)}`
+    const connects = []
+    const given: string[] = []
+    for (let round = 0; round < 10; round += 1) {
+      const records = Array.from({ length: 1_000 }, () => requestRecord({ tunnel, path }))
+      given.push(...idsOf(records))
+      for (const record of records) spool.request(record)
+      const connect = connectionRecord({ tunnel })
+      await spool.connection(connect)
+      connects.push(connect)
+    }
+    await expect.poll(() => spool.dropped()).toBeGreaterThan(0)
+    await place.setLogin(journal.server.logins.edge)
+    await spool.shipped(patient(30_000))
+    const kept = idsOf(await requestsOf(tunnel)).reverse()
+    await expect.poll(() => spool.dropped() + kept.length).toBe(given.length)
+    expect(kept).toEqual(given.slice(-kept.length))
+    expect(idsOf(await connectionsOf(tunnel))).toEqual(idsOf(connects).reverse())
+  },
+)
 
 test('a record that the journal rejects is skipped and does not block other records', async () => {
   await using place = await temporarySpool()
@@ -130,24 +134,28 @@ async function killedAfter(
   expect(await exit).toEqual([null, 'SIGKILL'])
 }
 
-test('after kill -9 the journal has all acknowledged connections, and at most the newest requests are missing', async () => {
-  await using place = await temporarySpool()
-  const tunnel = randomUUIDv7()
-  const said: Said = { events: [], requests: [] }
-  await killedAfter(200, place, { tunnel, said })
-  await place.setLogin(journal.server.logins.edge)
-  for (const lines of [50, 1_000, 4_000]) await killedAfter(lines, place, { tunnel, said })
-  const spool = await place.open()
-  await spool.shipped(patient(30_000))
-  await spool[Symbol.asyncDispose]()
-  const connections = new Set(idsOf(await connectionsOf(tunnel)))
-  expect(said.events.filter((id) => !connections.has(id))).toEqual([])
-  const requests = await requestsOf(tunnel)
-  const kept = new Set(idsOf(requests))
-  for (const run of said.requests) {
-    const missing = run.filter((id) => !kept.has(id))
-    expect(missing).toEqual(run.slice(run.length - missing.length))
-  }
-  expect(kept.size).toBeGreaterThan(1_000)
-  expect(await sumOf(tunnel)).toBe(requests.length)
-})
+test(
+  'after kill -9 the journal has all acknowledged connections, and at most the newest requests are missing',
+  { timeout: patient(240_000) },
+  async () => {
+    await using place = await temporarySpool()
+    const tunnel = randomUUIDv7()
+    const said: Said = { events: [], requests: [] }
+    await killedAfter(200, place, { tunnel, said })
+    await place.setLogin(journal.server.logins.edge)
+    for (const lines of [50, 1_000, 4_000]) await killedAfter(lines, place, { tunnel, said })
+    const spool = await place.open()
+    await spool.shipped(patient(30_000))
+    await spool[Symbol.asyncDispose]()
+    const connections = new Set(idsOf(await connectionsOf(tunnel)))
+    expect(said.events.filter((id) => !connections.has(id))).toEqual([])
+    const requests = await requestsOf(tunnel)
+    const kept = new Set(idsOf(requests))
+    for (const run of said.requests) {
+      const missing = run.filter((id) => !kept.has(id))
+      expect(missing).toEqual(run.slice(run.length - missing.length))
+    }
+    expect(kept.size).toBeGreaterThan(1_000)
+    expect(await sumOf(tunnel)).toBe(requests.length)
+  },
+)

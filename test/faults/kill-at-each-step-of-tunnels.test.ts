@@ -10,7 +10,7 @@ import { startLocalServer, visit } from '../support/edge/visitor.ts'
 import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
 import { openStateOf } from '../support/deployment/data-directory.ts'
 import { type Person, person } from '../support/edge/openssh.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 
@@ -72,7 +72,7 @@ const visited = async (tunnel: TunnelRecord) => visit(await readFile(mooring.liv
 
 async function expectServed(tunnel: TunnelRecord): Promise<void> {
   await using client = await user.forward(tunnel, port)
-  await vi.waitFor(async () => expect((await visited(tunnel)).status).toBe(200), SOON)
+  await vi.waitFor(async () => expect((await visited(tunnel)).status).toBe(200), LATER)
   expect(client.said()).toContain(tunnel.url)
 }
 
@@ -101,7 +101,7 @@ test.each(['tunnel.forget-certificate', 'tunnel.release'])(
   async (step) => {
     const tunnel = await create(step)
     await mooring.dieAt(step, () => mooring.call('DELETE', `${TUNNELS}/${tunnel.id}`))
-    await expect.poll(async () => (await mooring.call('GET', `${TUNNELS}/${tunnel.id}`)).status, SOON).toBe(404)
+    await expect.poll(async () => (await mooring.call('GET', `${TUNNELS}/${tunnel.id}`)).status, LATER).toBe(404)
     await expectOneOfEach()
     const { endpoint } = (await mooring.call('GET', `${TUNNELS}/${old.id}`)).body.data.tunnel
     expect(await visited({ ...tunnel, endpoint })).toMatchObject({ status: 404, headers: { 'mooring-error': 'unknown_host' } })

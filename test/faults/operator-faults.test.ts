@@ -6,7 +6,7 @@ import { createConflictingStore } from '../support/store/temporary-store.ts'
 import { type RunningOperator, startOperator } from '../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../support/postgresql/postgres.ts'
 import { postgresqlAdmin } from '../../operator/engines/postgresql/postgresql.ts'
-import { SOON } from '../support/patience.ts'
+import { LATER } from '../support/patience.ts'
 
 let server: ThrowAwayPostgres
 beforeAll(async () => {
@@ -97,7 +97,7 @@ test('the sweeper drops a database that has no resource', async () => {
   })
   await operator.create('a')
   const { status } = await ready(operator, 'a')
-  await expect.poll(tenants, SOON).toEqual([status?.name])
+  await expect.poll(tenants, LATER).toEqual([status?.name])
   await admin.drop(status?.name ?? '')
 })
 

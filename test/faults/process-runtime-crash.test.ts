@@ -81,7 +81,7 @@ describe('after a crash of Mooring', () => {
       const unrelated = spawn('sleep', ['60'])
       const found = await processOf(unrelated.pid ?? 0)
       const startTime = whose === 'its own start time' ? (found?.startTime ?? '') : '1'
-      const record = { package: 'postgresql-15', version: '15.4.0', listen: '127.0.0.1', port: 20_001 }
+      const record = { binaries: 'postgresql-15', version: '15.4.0', listen: '127.0.0.1', port: 20_001 }
       await mkdir(paths.root)
       await writeRecord(paths, { ...record, process: { pid: unrelated.pid ?? 0, startTime } })
 

@@ -8,7 +8,7 @@ import type { AdminTarget } from '../../operator/engines/engine.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
 import type { Key, Store } from '../../store/port.ts'
 import type { Answer, Instance } from '../support/api/answers.ts'
-import { adminTargets } from '../support/deployment/data-directory.ts'
+import { adminLogins } from '../support/deployment/data-directory.ts'
 import { type MortalMooring, startMortal } from '../support/deployment/mortal-mooring.ts'
 import { SOON } from '../support/patience.ts'
 import { query, type Row } from '../support/postgresql/sql.ts'
@@ -51,8 +51,9 @@ const WAITS = 'SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted) AS waits'
 
 test('no answer has the password of a restored Secret that the engine did not get before kill -9, until the engine has it', async () => {
   const before = grantedBy(await create())
-  const [target] = await adminTargets(mooring.dataDir)
-  if (!target) throw new Error('there is no database server')
+  const [login] = await adminLogins(mooring.dataDir)
+  if (!login) throw new Error('there is no database server')
+  const { target } = login
   await mooring.kill()
   await inState((store, secret) => store.delete(Secret, secret))
   await mooring.expectKilledAtStart('change.secret')

@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isAlive } from '../../operator/server/process/spawn/proc.ts'
 import { engineProcesses, isInitialising, mainProcesses } from '../support/deployment/data-directory.ts'
-import { startMooring, freePorts, type MooringRun, runMooring } from '../support/deployment/mooring.ts'
+import { startMooring, freePorts, PORTS, type MooringRun, runMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
 import { patient } from '../support/patience.ts'
 
-const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics']
 const LOOK = { interval: 5, timeout: patient(20_000) }
 
 const sentence = (about: RegExp) => expect.stringMatching(new RegExp(`^mooring: .*${about.source}.*\\n$`)) as string
@@ -18,7 +17,11 @@ test('a second start on a data directory or a used port exits with a message and
   await using first = await startMooring()
   const { port } = new URL(first.ready.sharedUrl)
   const second = runMooring(['--data-dir', first.dataDir, ...freePorts(...PORTS)])
-  expect(await second.ended).toEqual({ code: 3, stdout: '', stderr: sentence(/is in use by another process/) })
+  expect(await second.ended).toEqual({
+    code: 3,
+    stdout: '',
+    stderr: sentence(/is in use by another process; stop that one, or choose another --data-dir/),
+  })
 
   await using other = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const dataDir = join(other.path, 'data')
@@ -45,7 +48,7 @@ test.each([
   expect(await readdir(temporary.path)).toEqual([])
 })
 
-test('an engine survives kill -9 of Mooring and is adopted; a stop ends it within 5 s', async () => {
+test('an engine survives kill -9 of Mooring and is adopted; a stop ends it', async () => {
   await using temporary = await mkdtempDisposable(join(tmpdir(), 'mooring-'))
   const dataDir = temporary.path
   const first = await startMooring({ dataDir })
@@ -61,10 +64,8 @@ test('an engine survives kill -9 of Mooring and is adopted; a stop ends it withi
   expect(await query(instance, 'SELECT 1 AS one')).toEqual([{ one: 1 }])
 
   const ended = once(second.process, 'exit')
-  const asked = performance.now()
   second.process.kill('SIGTERM')
   expect(await ended).toEqual([0, null])
-  expect(performance.now() - asked).toBeLessThan(5_000)
   expect(await engineProcesses(dataDir)).toEqual([])
 })
 

@@ -12,7 +12,9 @@ const vitest = (...projects: readonly string[]) =>
   ['npx', 'vitest', 'run', ...projects.flatMap((name) => ['--project', name])] as const
 const PARTS = new Map<string, readonly [string, ...(readonly string[])]>([
   ['static', ['npm', 'run', 'static'] as const],
-  ...['unit', 'servers', 'behaviour', 'embedded', 'edge', 'faults', 'control-plane'].map((name) => [name, vitest(name)] as const),
+  ...['unit', 'servers', 'behaviour', 'engines', 'families', 'dashboard', 'embedded', 'edge', 'faults', 'control-plane'].map(
+    (name) => [name, vitest(name)] as const,
+  ),
   ['cluster', vitest('cluster', 'cluster-faults')],
 ])
 const NAMES = [...PARTS.keys()]

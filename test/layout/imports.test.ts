@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 /** Files of the repository with the files that each imports; imports of types alone count. */
 function readImports(): ReadonlyMap<string, readonly string[]> {
-  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts'], {
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.tsx'], {
     cwd: ROOT,
     encoding: 'utf8',
   })

@@ -35,7 +35,7 @@ async function volumes() {
     text.replaceAll(postgresqlPod.dataMount, data).replaceAll(at.config, config).replaceAll(at.admin, admin)
   await Promise.all([data, config, admin].map((directory) => mkdir(directory)))
   async function configure(admin: string): Promise<void> {
-    for (const [name, text] of Object.entries(postgresqlPod.files({ admin, capacity: 50 })))
+    for (const [name, text] of Object.entries(postgresqlPod.files({ admin, capacity: 50, tls: true })))
       await writeFile(join(config, name), here(text))
   }
   await configure(ADMIN)

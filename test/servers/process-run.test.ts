@@ -20,7 +20,7 @@ function run(...args: readonly string[]): Run {
   return {
     process: child,
     ended,
-    printed: (line) => expect.poll(() => output.stdout.split('\n'), { interval: 10, timeout: 10_000 }).toContain(line),
+    printed: (line) => expect.poll(() => output.stdout.split('\n'), { interval: 10, timeout: 60_000 }).toContain(line),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await ended
@@ -53,7 +53,7 @@ test.each([
   await using program = run(behaviour, '600000')
   await program.printed(first)
   await expect
-    .poll(() => program.process.kill('SIGINT') && program.process.exitCode === null, { interval: 50, timeout: 10_000 })
+    .poll(() => program.process.kill('SIGINT') && program.process.exitCode === null, { interval: 50, timeout: 60_000 })
     .toBe(false)
   expect(await program.ended).toMatchObject({ code: 130, stdout: expect.stringMatching(/killed\n$/) as string })
 })

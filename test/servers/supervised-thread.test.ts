@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { openTemporaryJournal, silent } from '../support/journal/temporary-journal.ts'
 import { superviseThread } from '../../journal/supervised-thread.ts'
-import { SOON, patient } from '../support/patience.ts'
+import { LATER, patient } from '../support/patience.ts'
 
 const program = new URL('../support/journal/mortal-worker.ts', import.meta.url)
 interface Message {
@@ -20,7 +20,7 @@ test('a crashed thread rejects its questions, and is restarted as soon as possib
   for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected')
   await expect(thread.ask({ type: 'hello' })).rejects.toMatchObject({ code: 'unavailable', again: true })
   await rm(path)
-  await expect.poll(() => thread.ask({ type: 'hello' }).catch(() => undefined), SOON).toEqual({ type: 'hello' })
+  await expect.poll(() => thread.ask({ type: 'hello' }).catch(() => undefined), LATER).toEqual({ type: 'hello' })
   await thread.close({ type: 'close' })
 })
 

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { access, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'mooring-tests')
+/** Directory of programs that the tests download. */
+export const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'mooring-tests')
 
 /** Programs that run from an unpacked package, without installation. */
 export interface UnpackedPackages {
@@ -25,11 +27,10 @@ export async function unpackedPackages(suite: string, packages: readonly string[
     () => false,
   )
   if (!there) await unpack(suite, packages, root)
-  const libraries = join(root, 'usr/lib/x86_64-linux-gnu')
-  return {
-    root,
-    command: (path) => [join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries, join(root, path)],
-  }
+  // Debian 12 has libraries in both.
+  const libraries = ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'].map((folder) => join(root, folder))
+  const loader = libraries.map((folder) => join(folder, 'ld-linux-x86-64.so.2')).find((path) => existsSync(path)) ?? ''
+  return { root, command: (path) => [loader, '--library-path', libraries.join(':'), join(root, path)] }
 }
 
 async function unpack(suite: string, packages: readonly string[], root: string): Promise<void> {

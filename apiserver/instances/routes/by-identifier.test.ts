@@ -120,7 +120,10 @@ test('PUT restarts the ttl; without a ttl, or within a second, the expiry stays'
   await using api = await startInstanceApi()
   const first = instanceOf(await put(api, { ttl: 60 }))
   expect(instanceOf(await put(api)).expiresAt).toBe(first.expiresAt)
-  expect(instanceOf(await put(api, { ttl: 60 })).expiresAt).toBe(first.expiresAt)
+  const same = instanceOf(await put(api, { ttl: 60 })).expiresAt
+  const movedMs = Date.parse(same ?? '') - Date.parse(first.expiresAt ?? '')
+  // On a busy machine, the request may come more than a second later.
+  expect(movedMs === 0 || movedMs >= 1_000, `moved by ${movedMs} ms`).toBe(true)
   const longer = instanceOf(await put(api, { ttl: 7200 })).expiresAt ?? ''
   expect(Date.parse(longer) - Date.now()).toBeGreaterThan(7_100_000)
   const shorter = instanceOf(await put(api, { ttl: 120 })).expiresAt ?? ''

@@ -5,11 +5,19 @@ import { changeSpec, type ChangedSpec, type SpecChange } from '../../resources/c
 import { expiryOf, PatchInstanceBody, requireAhead } from '../instance-body.ts'
 import { InstanceData, type InstanceDeps, InstanceParams } from '../instance-deps.ts'
 import { requireNotDeleting, requireQuota, requireTemplate } from '../instance-lookup.ts'
+import { InstanceView } from '../instance-view.ts'
 import { isSwitched, retryLater } from '../instance-waits.ts'
-import { type AnyRoute, route } from '../../http/route.ts'
+import { type AnyRoute, fixedFields, route } from '../../http/route.ts'
 
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const
 const ROTATION_NEEDS = [...NEEDS, { verb: 'get', resource: 'secrets' }] as const
+
+const ANOTHER = 'create another instance'
+const FIXED = fixedFields(InstanceView, PatchInstanceBody, {
+  ...{ motor: ANOTHER, region: ANOTHER, template: ANOTHER },
+  password: 'POST …/password sets a new one',
+  extensions: 'POST …/extensions installs one',
+})
 
 /** `PATCH /v1/instances/{id}`: answers once the database is switched off or on; 202 when that takes longer than the time budget. */
 export function patchInstance({ store, instances, now, audit, find, waits, answer }: InstanceDeps): AnyRoute {
@@ -24,6 +32,7 @@ export function patchInstance({ store, instances, now, audit, find, waits, answe
     conditional: true,
     params: InstanceParams,
     body: PatchInstanceBody,
+    fixed: FIXED,
     replies: { 200: InstanceData, 202: InstanceData },
     async handle({ principal, params, body, ifMatch, arrivedAt, requestId, sourceIp }) {
       const instance = await find(principal, params.id, NEEDS)

@@ -74,7 +74,13 @@ test('a template must be of the same namespace, region and motor', async () => {
   const original = (await stored(api)).find(({ metadata }) => metadata.uid === template)
   expect(copied?.spec.templateRef).toEqual({ name: original?.metadata.name })
   const otherMotor = await api.call('POST /v1/instances', { body: { ...instanceBody, motor: 'postgresql-14.4.0', template } })
-  expect(otherMotor).toMatchObject({ status: 400, body: { error: { details: [{ field: 'template' }] } } })
+  expect(otherMotor).toMatchObject({
+    status: 422,
+    body: {
+      msg: 'the template is a database of postgresql-15.4.0: a copy must have the same motor, not postgresql-14.4.0',
+      error: { code: 'unsupported_motor', details: [{ field: 'template' }] },
+    },
+  })
   const otherNamespace = await api.call('POST /v1/instances', { as: 'olaf', body: { ...instanceBody, template } })
   expect(otherNamespace).toMatchObject({ status: 400, body: { error: { details: [{ field: 'template' }] } } })
 })

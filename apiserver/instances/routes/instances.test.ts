@@ -197,7 +197,7 @@ test('regions, engines and creation metadata list the available options', async 
     family: 'postgresql',
     version,
     supported: true,
-    addons: [],
+    addons: ['firewall', 'private-network', 'ssh-tunnel', 'monitoring'],
   }))
   expect((await api.call('GET /v1/engines', { listener: 'dedicated' })).body.data).toEqual({ engines, nextCursor: null })
   expect((await api.call('GET /v1/engines')).status).toBe(404)
@@ -208,7 +208,12 @@ test('regions, engines and creation metadata list the available options', async 
       regions,
       plans: [{ id: 'small', ...spec }],
       billableItems: [{ id: 'small', name: 'Small', kind: 'plan', unit: 'month', price }],
-      addons: [],
+      addons: [
+        { id: 'firewall', name: 'Firewall', engines: engines.map(({ id }) => id) },
+        { id: 'private-network', name: 'Private networking', engines: engines.map(({ id }) => id) },
+        { id: 'ssh-tunnel', name: 'SSH tunnel', engines: engines.map(({ id }) => id) },
+        { id: 'monitoring', name: 'Monitoring', engines: engines.map(({ id }) => id) },
+      ],
     },
   })
 })

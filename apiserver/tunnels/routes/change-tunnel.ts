@@ -4,10 +4,11 @@ import { Tunnel } from '../../../crds/tunnel.ts'
 import type { Patch } from '../../../store/port.ts'
 import { settled, whenGone, withinBudget } from '../../resources/cache-waits.ts'
 import { changeSpec, requestDeletion } from '../../resources/conditional-writes.ts'
-import { type AnyRoute, route } from '../../http/route.ts'
+import { type AnyRoute, fixedFields, route } from '../../http/route.ts'
 import { checkConfigPatch, PatchTunnelBody, requireAllowedTarget } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, requireTunnelNotDeleting, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
+import { TunnelView } from '../tunnel-view.ts'
 
 const PATCH_NEEDS = [{ verb: 'patch', resource: 'tunnels' }] as const
 
@@ -18,6 +19,12 @@ function specPatch({ name, config }: PatchTunnelBody, now: Tunnel['spec']): Patc
 }
 
 const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[annotations.updatedAt] ?? ''
+
+const ANOTHER = 'create another tunnel'
+const FIXED = fixedFields(TunnelView, PatchTunnelBody, {
+  ...{ regionId: ANOTHER, organization: ANOTHER, namespace: ANOTHER },
+  ...{ ttl: 'create another tunnel with it', expiresAt: 'create another tunnel with a ttl' },
+})
 
 /** `PATCH …/tunnels/{t}`: takes effect at once and ends sessions and requests that it forbids. */
 export function patchTunnel(deps: TunnelDeps): AnyRoute {
@@ -34,6 +41,7 @@ export function patchTunnel(deps: TunnelDeps): AnyRoute {
     conditional: true,
     params: TunnelParams,
     body: PatchTunnelBody,
+    fixed: FIXED,
     checkBody: checkConfigPatch,
     replies: { 200: TunnelData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {

@@ -48,21 +48,21 @@ function outcomeOf(uid: string): (tunnel: Tunnel | undefined) => Tunnel | undefi
   }
 }
 
-/** Returns the tunnel when it is ready or its certificate has failed. @throws ApiError when the operator rejects it */
+/** Returns the tunnel when it is ready, or has a hostname and waits for its certificate. @throws ApiError when the operator rejects it */
 function settledTunnel(tunnel: Tunnel): Tunnel | undefined {
   const condition = conditionOf(tunnel, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < tunnel.metadata.generation) return undefined
-  if (condition.status === 'True' || hasFailedCertificate(tunnel)) return tunnel
+  if (condition.status === 'True' || awaitsCertificate(tunnel, condition.reason)) return tunnel
   const code = REJECTIONS.get(condition.reason)
   if (code) throw rejection(code, condition.message)
   return undefined
 }
 
-/** Whether the tunnel has a hostname but its certificate failed. The operator retries the certificate; the answer shows its state. */
-const hasFailedCertificate = ({ status }: Tunnel): boolean =>
-  status?.hostname !== undefined && status.certificate?.status === 'failed'
+/** Whether the tunnel has a hostname, and its certificate has failed or comes from a public CA. The answer shows the state of the certificate. */
+const awaitsCertificate = ({ status }: Tunnel, reason: string): boolean =>
+  status?.hostname !== undefined && reason === TunnelReason.ObtainingCertificate
 
-/** `POST …/tunnels`: creates the resource and answers once the hostname is assigned and the certificate issued (docs/api.md, "Tunnels"). */
+/** `POST …/tunnels`: creates the resource and answers once the hostname is assigned and the certificate issued, or ordered at a public CA (docs/api.md, "Tunnels"). */
 export function createTunnel(deps: TunnelDeps): AnyRoute {
   const { store, scopes, tunnels, regions, endpoints, quota, audit, now } = deps
 

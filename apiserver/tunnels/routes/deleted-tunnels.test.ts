@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Namespace } from '../../../crds/core.ts'
 import type { Kind } from '../../../crds/kind.ts'
 import { FINALIZER } from '../../../crds/names.ts'
@@ -18,7 +18,7 @@ import { createTunnelPassword } from './passwords.ts'
 
 const PATH = '/v1/organizations/acme/namespaces/prod/tunnels'
 const REGION = '0b7fdd3c-6c3e-4b6c-9d0e-4f0b7f5d3c11'
-const SOON = AbortSignal.timeout(15_000)
+const soon = () => AbortSignal.timeout(60_000)
 
 const opened = new AsyncDisposableStack()
 let store: Store
@@ -50,7 +50,7 @@ beforeAll(async () => {
 })
 afterAll(() => opened.disposeAsync())
 
-const known = (key: Key) => deps.tunnels.waitFor(key, (found) => found, SOON)
+const known = (key: Key) => deps.tunnels.waitFor(key, (found) => found, soon())
 /** Deletes an object and removes its finalizers, as the operator does. */
 async function take(kind: Kind, key: Key): Promise<void> {
   await store.delete(kind, key)
@@ -70,7 +70,7 @@ test.each([
     // The password may already be deleted with its tunnel.
     await store.delete(TunnelPassword, password).catch(() => undefined)
     const isGone = () => (deps.tunnelPasswords.get(password) === undefined ? true : undefined)
-    await deps.tunnelPasswords.waitFor(password, isGone, SOON)
+    await deps.tunnelPasswords.waitFor(password, isGone, soon())
   }
   const answer = await app.call('POST', `${PATH}/${tunnel.metadata.uid}/passwords`, { token: 'editor', body: {} })
   expect([codeOf(answer), answer.body.msg]).toEqual(['409 conflict', 'the tunnel was deleted meanwhile'])
@@ -79,6 +79,7 @@ test.each([
 const post = () => app.call('POST', PATH, { token: 'editor', body: { name: 'web', regionId: 1 } })
 
 test('a tunnel that is deleted during its creation is 409 conflict at once', async () => {
+  using waits = vi.spyOn(deps.tunnels, 'waitFor')
   const made = Promise.withResolvers<Key>()
   meanwhile = async (key) => {
     await known(key)
@@ -86,8 +87,8 @@ test('a tunnel that is deleted during its creation is 409 conflict at once', asy
   }
   const answering = post()
   const key = await made.promise
-  // The request has seen the tunnel by then; its deletion arrives in one event.
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  // The first wait is that of `known`, the second that of the request, which has then seen the tunnel. The deletion is one event.
+  await expect.poll(() => waits.mock.calls.length).toBeGreaterThan(1)
   const tunnel = await store.get(Tunnel, key)
   await store.replace(Tunnel, { ...tunnel, metadata: { ...tunnel?.metadata, finalizers: [] } } as never)
   await store.delete(Tunnel, key)
@@ -100,7 +101,7 @@ test('a tunnel that is deleted with its namespace before the cache has it is 409
     await store.delete(Namespace, { name: 'acme--prod' })
     await take(Tunnel, key)
     const isGone = () => (deps.tunnels.get(key) === undefined ? true : undefined)
-    await deps.tunnels.waitFor(key, isGone, SOON)
+    await deps.tunnels.waitFor(key, isGone, soon())
   }
   expect(codeOf(await post())).toBe('409 conflict')
 })

@@ -6,11 +6,12 @@ import {
   METHOD_MAX,
   methodRejection,
   REQUEST_CHECKS,
+  CHALLENGE_PATH,
 } from '../../../shared/tunnel-decisions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
 import type { TunnelDeps } from '../tunnel-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams } from '../tunnel-lookup.ts'
-import { createPasswordLookup } from './passwords.ts'
+import { createPasswordLookup } from '../ssh-passwords.ts'
 import { IpAddress } from '../../journal/journal-schemas.ts'
 import { addressList } from '../../../crds/formats/address-list.ts'
 import type { Tunnel } from '../../../crds/tunnel.ts'
@@ -121,6 +122,12 @@ export interface TunnelState {
 /** Maximum of sessions of a tunnel (docs/limits.md, "Edge: SSH"). */
 const SESSIONS_MAX = 10
 
+/** Path of the ACME challenge that the edges answer for a tunnel; undefined when there is none. */
+function challengeOf({ status }: Tunnel): string | undefined {
+  const token = status?.certificate?.acme?.token
+  return token === undefined ? undefined : `${CHALLENGE_PATH}${token}`
+}
+
 /** Explains the edge's decision about a request with the edge's own decision functions. Pure. */
 function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, asked: AskedRequest): Explanation {
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
@@ -128,7 +135,7 @@ function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, ask
     malformed: methodRejection(asked.method),
     ...{ scheme: asked.scheme, serverName: asked.scheme === 'https' ? host : undefined, host },
     ...{ method: asked.method, path: asked.path, sourceIp: asked.sourceIp },
-    challengeKnown: false,
+    challengeKnown: asked.path === challengeOf(tunnel),
     tunnel: { config: tunnel.spec.config, ingress: addressList(tunnel.spec.config.ingressIPWhitelist) },
     overload: 'none',
     upstream: sessions > 0 ? 'unknown' : 'offline',

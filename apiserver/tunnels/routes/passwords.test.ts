@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { ISSUED_PASSWORD, TunnelPassword } from '../../../crds/tunnel-password.ts'
 import { tunnel, tunnelPassword } from '../../../test/builders/resources.ts'
 import { settableCache } from '../../../test/support/store/caches.ts'
-import { createPasswordLookup, deriveTunnelPassword, passwordView, randomTunnelPassword } from './passwords.ts'
+import { createPasswordLookup, deriveTunnelPassword, passwordView, randomTunnelPassword } from '../ssh-passwords.ts'
 
 const MADE = '2026-01-01T12:00:00Z'
 const earlier = { ownerReferences: [{ apiVersion: 'mooring.dev/v1alpha1', kind: 'Tunnel', name: 'web', uid: 'earlier' }] }

@@ -9,11 +9,20 @@ import { explainTunnel } from './explain-tunnel.ts'
 import { page, PageQuery, resourceKey } from '../../http/paging.ts'
 import { listOf, NamespaceParams } from '../../tenancy/tenancy-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, TunnelParams, TUNNELS_PATH } from '../tunnel-lookup.ts'
-import { CertificateView, certificateView, isServed, TunnelView } from '../tunnel-view.ts'
+import {
+  CertificateEventView,
+  certificateHistoryView,
+  CertificateView,
+  certificateView,
+  isServed,
+  TunnelView,
+} from '../tunnel-view.ts'
 import { ApiError } from '../../http/errors.ts'
 import { retryLater } from '../../instances/instance-waits.ts'
 import { connectCommands } from '../tunnel-commands.ts'
 import { getTunnelStats, listTunnelConnections, listTunnelRequests } from '../../journal/tunnel-logs.ts'
+import type { WebhookWiring } from '../../webhooks/webhook-deps.ts'
+import { webhookRoutes } from '../../webhooks/webhook-routes.ts'
 import { listAuditEntries, listOrganizationAudit } from '../../journal/audit-log.ts'
 
 const ROUTES = [
@@ -22,12 +31,12 @@ const ROUTES = [
   ...[getTunnelCertificate, getTunnelConnect, explainTunnel],
 ]
 
-export type TunnelRoutesWiring = TunnelWiring & JournalWiring
+export type TunnelRoutesWiring = TunnelWiring & JournalWiring & WebhookWiring
 
 /** Returns the routes of tunnels (docs/api.md, "Tunnels"). */
 export function tunnelRoutes(wiring: TunnelRoutesWiring): AnyRoute[] {
   const deps = createTunnelDeps(wiring)
-  return [...ROUTES.map((make) => make(deps)), ...journalRoutes(wiring)]
+  return [...ROUTES.map((make) => make(deps)), ...journalRoutes(wiring), ...webhookRoutes(wiring)]
 }
 
 /** Returns the routes that read the journal (docs/api.md, "Request log and statistics", "Audit log"). */
@@ -85,12 +94,12 @@ function getTunnelCertificate(deps: TunnelDeps): AnyRoute {
     path: `${TUNNEL_PATH}/certificate`,
     on: ['shared'],
     id: 'getTunnelCertificate',
-    summary: 'Get the state of the certificate of a tunnel.',
+    summary: 'Get the state of the certificate of a tunnel, and its last events.',
     params: TunnelParams,
-    replies: { 200: z.object({ certificate: CertificateView }) },
+    replies: { 200: z.object({ certificate: CertificateView, history: z.array(CertificateEventView) }) },
     async handle({ principal, params }) {
       const { tunnel } = await find(principal, params)
-      return { status: 200, data: { certificate: certificateView(tunnel) } }
+      return { status: 200, data: { certificate: certificateView(tunnel), history: [...certificateHistoryView(tunnel)] } }
     },
   })
 }

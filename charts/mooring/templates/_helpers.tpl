@@ -53,6 +53,27 @@ app.kubernetes.io/component: {{ . }}
 {{- merge (dict "pullSecrets" .Values.imagePullSecrets "networkPolicy" .Values.networkPolicy.enabled) $edges | toJson -}}
 {{- end -}}
 
+{{/* How servers are backed up (operator/server/kubernetes/backup/settings.ts), as JSON. */}}
+{{- define "mooring.backups" -}}
+{{- $own := .Values.backups -}}
+{{- $env := dict -}}
+{{- with $own.region }}{{ $_ := set $env "AWS_REGION" . }}{{ end -}}
+{{- with $own.endpoint }}{{ $_ := set $env "AWS_ENDPOINT_URL" . }}{{ end -}}
+{{- $backups := pick $own "url" "secretName" "egress" "dns" "resources" "heapMiB" -}}
+{{- $backups = merge (dict "claim" $own.claims.servers "env" $env "logLevel" .Values.logLevel) $backups -}}
+{{- merge (dict "image" (include "mooring.image" .) "pullPolicy" .Values.image.pullPolicy) $backups | toJson -}}
+{{- end -}}
+
+{{/* How the metrics of servers are exported (operator/server/kubernetes/exporter/settings.ts), as JSON. */}}
+{{- define "mooring.monitoring" -}}
+{{- $images := dict -}}
+{{- range $family, $own := omit .Values.monitoring.exporters "resources" "pullPolicy" -}}
+{{- $_ := set $images $family $own.image -}}
+{{- end -}}
+{{- $exporters := pick .Values.monitoring.exporters "resources" "pullPolicy" -}}
+{{- merge (dict "images" $images) $exporters (pick .Values.monitoring "prometheus" "podMonitor") | toJson -}}
+{{- end -}}
+
 {{- define "mooring.pullSecrets" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
@@ -63,10 +84,11 @@ imagePullSecrets:
 {{- end -}}
 
 {{- define "mooring.podSecurity" -}}
+{{- $user := .user | default 1000 | int -}}
 runAsNonRoot: true
-runAsUser: 1000
-runAsGroup: 1000
-fsGroup: 1000
+runAsUser: {{ $user }}
+runAsGroup: {{ $user }}
+fsGroup: {{ $user }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}

@@ -105,7 +105,7 @@ test('a reader does not keep the buffer of a head', async () => {
     return reader
   })
   // V8 frees such memory in the background after the collection.
-  await expect.poll(() => arrayBuffers() - before, { timeout: 20_000 }).toBeLessThan((readers.length * BLOCK) / 10)
+  await expect.poll(() => arrayBuffers() - before, { timeout: 60_000 }).toBeLessThan((readers.length * BLOCK) / 10)
   expect(readers.every(({ isEmpty }) => isEmpty)).toBe(true)
 })
 

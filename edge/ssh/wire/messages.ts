@@ -37,6 +37,12 @@ export type GlobalRequest =
   | { readonly name: 'streamlocal-forward@openssh.com'; readonly path: string }
   | { readonly name: 'other' }
 
+/** Host and port that a client names for a channel (RFC 4254, section 7.2). */
+export interface Target {
+  readonly host: string
+  readonly port: number
+}
+
 /** Messages of a client. Only `keysExchanged`, `auth` and `broken` occur before `accept`. */
 export interface WireEvents {
   readonly channels: ChannelMessages
@@ -80,6 +86,8 @@ interface Opening {
   readonly sender: number
   readonly window: number
   readonly packetSize: number | Unread
+  /** Has these fields for a channel of the type `direct-tcpip`. */
+  readonly data?: { readonly destIP?: unknown; readonly destPort?: unknown }
 }
 /** Complete: ssh2 has checked it. */
 interface Confirmation {
@@ -109,9 +117,9 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
   }),
   REQUEST_SUCCESS: before((events) => events.pong()),
   REQUEST_FAILURE: before((events) => events.pong()),
-  CHANNEL_OPEN: before((events, { type, sender, window, packetSize }: Opening) => {
+  CHANNEL_OPEN: before((events, { type, sender, window, packetSize, data }: Opening) => {
     if (type === undefined || packetSize === undefined) events.broken()
-    else events.channels.opening(type, { id: sender, window, maxPacket: packetSize })
+    else events.channels.opening(type, { id: sender, window, maxPacket: packetSize }, targetOf(type, data))
   }),
   CHANNEL_OPEN_CONFIRMATION: before((events, { recipient, sender, window, packetSize }: Confirmation) => {
     events.channels.confirmed(recipient, { id: sender, window, maxPacket: packetSize })
@@ -126,6 +134,11 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
     if (type === undefined) events.broken()
     else events.channels.request(id, { type, wantReply, detail: typeof data === 'string' ? data : '' })
   }),
+}
+
+/** Target of a channel; undefined for a channel of another type, and when it is incomplete. */
+function targetOf(type: string, { destIP: host, destPort: port }: Opening['data'] = {}): Target | undefined {
+  return type === 'direct-tcpip' && typeof host === 'string' && typeof port === 'number' ? { host, port } : undefined
 }
 
 interface KeyMethod {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { V1Affinity, V1Container, V1Deployment, V1EnvVar, V1PodSpec } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { EDGE_PATHS, EDGE_PORTS, edgeName, hostKeysSecret, meshSecret } from '../../../shared/edge-objects.ts'
+import { CONFINED } from '../../kubernetes/container.ts'
 import type { Plain, Pod } from '../../kubernetes/kinds.ts'
 import { metadataOf, selectorOf, type Deployment } from './kinds.ts'
 import type { EdgePodSettings } from './settings.ts'
@@ -120,7 +121,7 @@ function containerOf(name: string, settings: EdgePodSettings): Plain<V1Container
       fieldOf('POD_NAME', 'metadata.name'),
       ...(extraEnv as unknown as Plain<V1EnvVar>[]),
     ],
-    securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+    securityContext: CONFINED,
     resources: plainResources(resources),
     startupProbe: { httpGet: httpGet('/healthz'), periodSeconds: 1, failureThreshold: 60 },
     livenessProbe: { httpGet: httpGet('/healthz'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },

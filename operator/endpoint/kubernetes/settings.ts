@@ -1,20 +1,18 @@
 import { z } from 'zod'
-import { strictDeep } from '../../../shared/strict.ts'
+import { chartSetting, PodLogLevel, PodResources, PullPolicy, texts } from '../../kubernetes/chart-setting.ts'
 
-const texts = z.record(z.string(), z.string())
-const quantities = z.record(z.string(), z.union([z.string(), z.number()]))
 const objects = z.array(z.record(z.string(), z.unknown()))
 
 /** How edges run as pods: the chart's value `edges`. */
 const Settings = z.object({
   image: z.string().min(1),
-  pullPolicy: z.enum(['Always', 'IfNotPresent', 'Never']).default('IfNotPresent'),
+  pullPolicy: PullPolicy,
   /** Names of the Secrets with which the image is pulled. */
   pullSecrets: z.array(z.string()).default([]),
-  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  logLevel: PodLogLevel,
   /** Heap of Node.js in MiB. */
   heapMiB: z.int().min(64).default(512),
-  resources: z.object({ requests: quantities.optional(), limits: quantities.optional() }).default({}),
+  resources: PodResources,
   podAnnotations: texts.default({}),
   nodeSelector: texts.default({}),
   tolerations: objects.default([]),
@@ -38,21 +36,5 @@ const Settings = z.object({
 })
 export type EdgePodSettings = z.output<typeof Settings>
 
-const RULE = 'a JSON object as the chart makes it of its value edges'
-
-/** Rule of the setting: JSON in one line. */
-export const EdgePods = z.string().transform((text, context): EdgePodSettings => {
-  const parsed = strictDeep(Settings).safeParse(jsonOf(text))
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  context.addIssue({ code: 'custom', message: issue ? `${RULE} (${[...issue.path, issue.message].join(' ')})` : RULE })
-  return z.NEVER
-})
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+/** Rule of the setting. */
+export const EdgePods = chartSetting(Settings, 'edges')

@@ -6,7 +6,7 @@ import { type Connection, quoteName } from './connection.ts'
 import { passwordStatement } from './password.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { rename, type WarmPool } from './pool.ts'
-import type { Scram } from './scram.ts'
+import type { Scram } from '../scram.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import { endSessions } from './drop.ts'
 

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
+import { errorConverter } from '../errors.ts'
 
 /** SQLSTATEs that the engine handles (PostgreSQL documentation, appendix A). */
 export const SqlState = {
@@ -54,15 +55,5 @@ export function engineError(error: unknown): MooringError {
   return new MooringError(EngineCode.unavailable, 'the PostgreSQL server cannot be reached', { cause: error })
 }
 
-/** Returns a function that behaves like `run`, but converts errors to errors of the engine port. */
-export function withEngineErrors<Args extends unknown[], Result>(
-  run: (...args: Args) => Promise<Result>,
-): (...args: Args) => Promise<Result> {
-  return async (...args) => {
-    try {
-      return await run(...args)
-    } catch (error) {
-      throw engineError(error)
-    }
-  }
-}
+/** Returns a function that behaves like the given one, but converts errors to errors of the engine port. */
+export const withEngineErrors = errorConverter(engineError)

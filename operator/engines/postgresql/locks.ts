@@ -126,6 +126,8 @@ export interface LockTable extends AsyncDisposable {
 export function createLockTable(config: pg.ClientConfig): LockTable {
   let opened: Promise<pg.Client> | undefined
   let endedRoles = new Set<number>()
+  /** Time of the last end of sessions, in ms of `performance.now()`. */
+  let endedAt = -Infinity
 
   /** Returns the open connection, or opens a new one after a loss. */
   function connection(): Promise<pg.Client> {
@@ -148,6 +150,7 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
       await client.query('SELECT pg_stat_clear_snapshot()')
       const { rows } = await client.query<{ role: number }>(END_LARGEST_HOLDER)
       for (const { role } of rows) endedRoles.add(role)
+      if (rows.length > 0) endedAt = performance.now()
       return rows.length
     } catch (error) {
       // A transaction with a failed statement cannot run further statements.
@@ -166,15 +169,14 @@ export function createLockTable(config: pg.ClientConfig): LockTable {
     async during(statement) {
       // Opens the connection in advance. If that fails, the statement below reports the error.
       connection().catch(() => undefined)
-      let isFreed = false
       for (let attempt = 1; ; attempt++) {
         try {
           return await statement()
         } catch (error) {
           if (sqlStateOf(error) !== SqlState.outOfMemory || attempt === ATTEMPTS) throw error
-          // Terminated sessions release their locks with a short delay.
-          isFreed = (await endLargestHolder()) > 0 || isFreed
-          if (!isFreed) throw error
+          await endLargestHolder()
+          // Terminated sessions release their locks with a short delay. An earlier statement may have ended them.
+          if (performance.now() - endedAt > ATTEMPTS * PAUSE_MS) throw error
           await delay(PAUSE_MS)
         }
       }

@@ -1,9 +1,10 @@
 import pg from 'pg'
 import { MooringError } from '../../../shared/errors.ts'
+import { createConnectionsAhead } from '../connections-ahead.ts'
 import { type AdminTarget, type EngineAdmin, type Tenant, EngineCode } from '../engine.ts'
 import type { Timeouts } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
-import type { Scram } from './scram.ts'
+import type { Scram } from '../scram.ts'
 
 /** Errors of a login that cannot succeed: wrong role, password, database or privilege, or a database that rejects connections. */
 const REJECTED: readonly unknown[] = [
@@ -13,6 +14,12 @@ const REJECTED: readonly unknown[] = [
   SqlState.insufficientPrivilege,
   SqlState.notInPrerequisiteState,
 ]
+
+/**
+ * Options of the login (PostgreSQL documentation, "libpq: options"). A tenant may set any library name for its role or database, and the
+ * server ends a login whose library it lacks. It ignores invalid values of all other settings that a tenant may make.
+ */
+const OPTIONS = '-c local_preload_libraries='
 
 interface VerifyDeps {
   readonly target: AdminTarget
@@ -28,28 +35,12 @@ interface Verifier extends Disposable {
 }
 
 /** Creates a verifier that logs in as a tenant does, over the server's address. */
-export function createVerifier(deps: VerifyDeps): Verifier {
-  const expected = new Map<string, Wire>()
-
-  function expect(name: string): void {
-    if (expected.has(name)) return
-    const wire = dial(deps.target, deps.timeouts.connectMs)
-    expected.set(name, wire)
-    // The connection may have ended unused, by its timeout or an error.
-    void wire.ended.then(() => {
-      if (expected.get(name) === wire) expected.delete(name)
-    })
-  }
-
-  function take(name: string): Wire {
-    const wire = expected.get(name)
-    expected.delete(name)
-    return wire ?? dial(deps.target, deps.timeouts.connectMs)
-  }
+export function createVerifier({ target, timeouts, scram }: VerifyDeps): Verifier {
+  const ahead = createConnectionsAhead(() => dial(target, timeouts.connectMs))
 
   async function verify(tenant: Tenant): Promise<void> {
     try {
-      await logIn(take(tenant.name), deps.scram, tenant)
+      await logIn(ahead.take(tenant.name), scram, tenant)
     } catch (error) {
       if (!REJECTED.includes(sqlStateOf(error))) throw error
       throw new MooringError(EngineCode.loginRefused, `the login of ${tenant.name} does not work`, { cause: error })
@@ -57,11 +48,9 @@ export function createVerifier(deps: VerifyDeps): Verifier {
   }
 
   return {
-    expect,
+    expect: ahead.expect,
     verify,
-    [Symbol.dispose]() {
-      for (const wire of expected.values()) wire.close()
-    },
+    [Symbol.dispose]: () => ahead[Symbol.dispose](),
   }
 }
 
@@ -79,7 +68,7 @@ async function logIn(wire: Wire, scram: Scram, { name, password }: Tenant): Prom
   try {
     await wire.dialled
     await wire.converse(
-      { user: name, database: name, client_encoding: 'UTF8', application_name: 'mooring' },
+      { user: name, database: name, client_encoding: 'UTF8', application_name: 'mooring', options: OPTIONS },
       {
         authenticationSASL: () => wire.send.sendSASLInitialResponseMessage(exchange.mechanism, exchange.first),
         authenticationSASLContinue: async ({ data }) => wire.send.sendSCRAMClientFinalMessage(await exchange.answer(data)),

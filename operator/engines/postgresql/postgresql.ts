@@ -1,15 +1,20 @@
 import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
+import { verifyByCatalog } from '../access.ts'
+import { createAccess } from './access.ts'
 import { createBuilder } from './build.ts'
 import { readSizes, readTenant, assertTenantName } from './catalog.ts'
+import { createAdoption } from './adoption.ts'
 import { createClaim, createReplace } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
 import { createDiscard, endSessions } from './drop.ts'
 import { withEngineErrors as safely } from './errors.ts'
+import { createExporterLogin } from './exporter.ts'
 import { createExtensions, listExtensions } from './extensions.ts'
+import { measure } from './measure.ts'
 import { harden } from './privileges.ts'
 import { createPasswords } from './password.ts'
 import { createWarmPool } from './pool.ts'
-import { createScram, type Scram } from './scram.ts'
+import { createScram, type Scram } from '../scram.ts'
 import { createVerifier } from './login.ts'
 import { createWatchdog, guardTransactionIds } from './watchdog.ts'
 
@@ -26,6 +31,9 @@ export function postgresqlAdmin(
   const verifier = createVerifier({ target, timeouts: TIMEOUTS, scram })
   const extensions = createExtensions(connection)
   const passwords = createPasswords({ connection, scram })
+  const access = createAccess({ connection, target })
+  const watchdog = createWatchdog(connection)
+  const find: EngineAdmin['find'] = (name) => readTenant(connection, name)
 
   async function alterRole(name: string, change: string): Promise<void> {
     assertTenantName(name)
@@ -40,9 +48,13 @@ export function postgresqlAdmin(
     }),
     harden: safely(() => harden(connection)),
     catalog: safely(() => pool.catalog()),
-    find: safely((name) => readTenant(connection, name)),
+    find: safely(find),
     claim: safely(createClaim({ connection, builder, pool, replace, scram, expectLogin: verifier.expect })),
-    verify: safely(verifier.verify),
+    adopt: safely(createAdoption(connection)),
+    verify: safely(async (tenant) => {
+      if (await access.includesOperator()) await verifier.verify(tenant)
+      else await verifyByCatalog({ find, findChangedPasswords: (tenants) => passwords.findChanged(tenants) }, tenant)
+    }),
     setPassword: safely(async (tenant) => {
       assertTenantName(tenant.name)
       await passwords.rotate(tenant)
@@ -61,6 +73,8 @@ export function postgresqlAdmin(
       assertTenantName(name)
       await discard(name)
     }),
+    admit: safely(access.admit),
+    endExcluded: safely(access.endExcluded),
     tidy: safely((size) => pool.tidy(size)),
     extensions: safely(() => listExtensions(connection)),
     installExtensions: safely(async (name, wanted) => {
@@ -68,9 +82,11 @@ export function postgresqlAdmin(
       return extensions.install(name, wanted)
     }),
     findMissingExtensions: safely((wanted) => extensions.findMissing(wanted)),
-    enforce: safely(createWatchdog(connection)),
+    enforce: safely(watchdog),
     guardTransactionIds: safely(() => guardTransactionIds(connection.watch)),
     sizes: safely((which) => readSizes(connection.watch, which)),
+    monitor: safely(createExporterLogin({ connection, scram })),
+    measure: safely((name) => measure(connection.watch, name)),
     async [Symbol.asyncDispose]() {
       verifier[Symbol.dispose]()
       await connection[Symbol.asyncDispose]()

@@ -1,3 +1,4 @@
+import { EXPORTER_SOURCE } from '../../engines/exporter.ts'
 import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { childNames } from './manifests.ts'
 import type { Exposure, DesiredServer } from './desired-server.ts'
@@ -32,10 +33,10 @@ const WAITS = {
   NodePort: 'no node is chosen for it yet',
 } as const satisfies Record<Exposure, string>
 
-function ownHost({ server, exposure }: DesiredServer, surroundings: Surroundings): string | undefined {
-  switch (exposure) {
+function ownHost(desired: DesiredServer, surroundings: Surroundings): string | undefined {
+  switch (desired.exposure) {
     case 'ClusterIP':
-      return serviceName(server.metadata)
+      return desired.access?.isPrivate ? internalHost(desired) : serviceName(desired.server.metadata)
     case 'LoadBalancer':
       return ingressHosts(surroundings.service)[0]
     case 'NodePort':
@@ -45,13 +46,13 @@ function ownHost({ server, exposure }: DesiredServer, surroundings: Surroundings
 
 /** Names and addresses in a server's certificate: all by which it is dialled. */
 export function certificateNames(desired: DesiredServer, { service, pod, nodes }: Surroundings): readonly string[] {
-  const { server, exposure, host, settings, nodeSelector } = desired
+  const { server, exposure, host, nodeSelector } = desired
   const { name, namespace = '' } = server.metadata
-  const inCluster = serviceName(server.metadata)
-  const names = [name, `${name}.${namespace}`, inCluster, `${inCluster}.${settings.clusterDomain}`]
+  const names = [name, `${name}.${namespace}`, serviceName(server.metadata), internalHost(desired)]
   const address = service.spec.clusterIP
   if (address !== undefined && address !== 'None') names.push(address)
   if (host !== undefined) names.push(host)
+  if (desired.exporter) names.push(EXPORTER_SOURCE)
   if (exposure === 'LoadBalancer') names.push(...ingressHosts(service))
   if (exposure === 'NodePort') {
     const possible = nodes.filter((node) => matches(node, nodeSelector)).slice(0, MOST_NODES)
@@ -64,6 +65,10 @@ export function certificateNames(desired: DesiredServer, { service, pod, nodes }
 /** DNS name of a Service, valid in all namespaces of the cluster. */
 export const serviceName = ({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string =>
   `${childNames(name).service}.${namespace}.svc`
+
+/** The same with the cluster's domain, for pods of the cluster: it needs no search domain. */
+export const internalHost = ({ server, settings }: Pick<DesiredServer, 'server' | 'settings'>): string =>
+  `${serviceName(server.metadata)}.${settings.clusterDomain}`
 
 function ingressHosts({ status }: Service): readonly string[] {
   return (status?.loadBalancer.ingress ?? []).flatMap(({ hostname, ip }) => hostname ?? ip ?? [])

@@ -2,6 +2,7 @@ import { createHash, X509Certificate } from 'node:crypto'
 import type { Logger } from 'pino'
 import { keyOf, type Store, isStoreError } from '../../../store/port.ts'
 import type { KeyPair } from '../../certificates/local-ca.ts'
+import { UNTRUSTED } from '../../certificates/untrusted.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { ServerState } from '../runtime.ts'
 import type { Address } from './addresses.ts'
@@ -35,41 +36,56 @@ interface Refusal {
   readonly fault: string
 }
 
-/** Error codes of Node for a certificate that is not trusted (crypto's X509 verification errors) or is for another name. */
-const NOT_TRUSTED = new Set([
-  'CERT_HAS_EXPIRED',
-  'CERT_SIGNATURE_FAILURE',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-])
-/** SQL state `invalid_password` of PostgreSQL: Secret and engine have different passwords. */
-const WRONG_PASSWORD = '28P01'
+/** Code of MySQL's driver for every failed handshake. */
+const NO_HANDSHAKE = 'HANDSHAKE_SSL_ERROR'
+/** Codes of a wrong password: SQL state of PostgreSQL, name of MySQL and MariaDB, number of MongoDB. Secret and engine differ. */
+const WRONG_PASSWORD = new Set(['28P01', 'ER_ACCESS_DENIED_ERROR', '18'])
+
+/** Value of an annotation of a pod. */
+interface Announcement {
+  readonly annotation: string
+  readonly value: string
+}
+
+/** Writes an annotation of a running pod, which makes the kubelet update the pod's volumes. @returns whether it was new @throws StoreError */
+export async function announce(
+  store: Pick<Store, 'mergePatch'>,
+  pod: Pod,
+  { annotation, value }: Announcement,
+): Promise<boolean> {
+  if (pod.metadata.annotations?.[annotation] === value) return false
+  const metadata = { annotations: { [annotation]: value } }
+  await ignoringGone(store.mergePatch(Pod, keyOf(pod), { metadata }, { uid: pod.metadata.uid }))
+  return true
+}
+
+async function ignoringGone(work: Promise<unknown>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    if (!isStoreError(error, 'not_found') && !isStoreError(error, 'conflict')) throw error
+  }
+}
 
 /** Creates the function that logs in to a server as its admin and ensures that it shows its newest certificate. @throws StoreError */
 export function createAnswering({ store, logger }: AnsweringDeps): (serving: Serving) => Promise<ServerState> {
   /** Certificate or password for which a pod was restarted, by the pod's name. */
   const restarted = new Map<string, string>()
 
-  async function ignoringGone(work: Promise<unknown>): Promise<void> {
-    try {
-      await work
-    } catch (error) {
-      if (!isStoreError(error, 'not_found') && !isStoreError(error, 'conflict')) throw error
-    }
-  }
-
-  /** Announces the certificate in the pod's annotations, which makes the kubelet update the mounted Secret at once. */
-  async function renew({ pod, engine, target, again }: Serving, newest: string): Promise<void> {
-    if (pod.metadata.annotations?.[podAnnotations.certificate] !== newest) {
-      const metadata = { annotations: { [podAnnotations.certificate]: newest } }
-      await ignoringGone(store.mergePatch(Pod, keyOf(pod), { metadata }, { uid: pod.metadata.uid }))
+  /**
+   * Announces the certificate in the pod's annotations, which makes the kubelet update the mounted Secret at once. A server that loads its
+   * certificate only at its start is restarted.
+   * @returns the state of a server that is restarted
+   */
+  async function renew(serving: Serving, newest: string): Promise<ServerState | undefined> {
+    const { pod, engine, target, again } = serving
+    if (await announce(store, pod, { annotation: podAnnotations.certificate, value: newest }))
       logger.info({ pod: pod.metadata.name }, 'new certificate announced to a database server')
-    }
-    await engine.reload(target)
+    const isLoading = await engine.reload(target)
+    if (!isLoading && restarted.get(pod.metadata.name) !== newest)
+      return restart(serving, { code: 'renewed', desired: newest, fault: 'it loads its new certificate only at its start' })
     again()
+    return undefined
   }
 
   /**
@@ -86,9 +102,10 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
   }
 
   async function refused(serving: Serving, newest: string, code: string): Promise<ServerState> {
-    if (NOT_TRUSTED.has(code)) return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
+    if (UNTRUSTED.has(code) || code === NO_HANDSHAKE)
+      return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
     const desired = createHash('sha256').update(serving.target.password).digest('hex')
-    if (code === WRONG_PASSWORD) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
+    if (WRONG_PASSWORD.has(code)) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
     return { phase: 'failed', reason: 'Crashed', message: `it rejects the admin's login (${code})` }
   }
 
@@ -101,11 +118,13 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     if (answer.login === 'notYet') return { phase: 'starting', message: 'it does not accept logins yet' }
     const newest = fingerprint(new X509Certificate(certificate.certificate))
     if (answer.login === 'refused') return refused(serving, newest, answer.code)
-    restarted.delete(serving.pod.metadata.name)
-    if (shown && fingerprint(shown) !== newest) await renew(serving, newest)
+    const isNewest = !shown || fingerprint(shown) === newest
+    if (isNewest) restarted.delete(serving.pod.metadata.name)
+    const renewing = isNewest ? undefined : await renew(serving, newest)
+    if (renewing) return renewing
     if (shown && !isFor(shown, address.host))
       return { phase: 'starting', message: 'its certificate for a new address is being loaded' }
-    const { host, port, ca, client } = target
-    return { phase: 'running', ...address, admin: { host, port, ca, client } }
+    const { host, port, ca, client, insiders } = target
+    return { phase: 'running', ...address, admin: { host, port, ca, client, insiders } }
   }
 }

@@ -22,14 +22,14 @@ export function isFor(certificate: X509Certificate, host: string): boolean {
   return (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)) !== undefined
 }
 
-/** Secret of a server's certificate; its `ca.crt` is the CA of the operator's client certificate. */
+/** Secret of a server's certificate. `tls.pem`: certificate and key in one file; `ca.crt`: CA of the operator's client certificate. */
 export function certificateSecretOf({ server }: DesiredServer, { certificate, key }: KeyPair, ca: string): Plain<V1Secret> {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: childMetadata(server, childNames(server.metadata.name).certificate),
     type: 'kubernetes.io/tls',
-    data: encodeSecret({ 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca }),
+    data: encodeSecret({ 'tls.crt': certificate, 'tls.key': key, 'tls.pem': `${certificate}${key}`, 'ca.crt': ca }),
   }
 }
 

@@ -24,6 +24,7 @@ export interface Children {
   readonly configs: Live<typeof ConfigMap>
   readonly certificates: Live<typeof Secret>
   readonly pods: Live<typeof Pod>
+  readonly claims: Live<typeof PersistentVolumeClaim>
   run(signal: AbortSignal): Promise<void>
   synced(): Promise<void>
   /** Starts to report changes of the server's objects. */
@@ -46,8 +47,10 @@ export function createChildren({ store, namespace, onError, onChange }: Children
       `${NetworkPolicy.kind} ${names.policy}`,
       `${ConfigMap.kind} ${names.config}`,
       `${Secret.kind} ${names.certificate}`,
+      `${Secret.kind} ${names.exporter}`,
       `${Secret.kind} ${adminSecretName(name)}`,
       `${Pod.kind} ${names.pod}`,
+      `${PersistentVolumeClaim.kind} ${names.claim}`,
     ]
   }
 
@@ -66,6 +69,7 @@ export function createChildren({ store, namespace, onError, onChange }: Children
     configs: live(ConfigMap),
     certificates: live(Secret),
     pods: live(Pod),
+    claims: live(PersistentVolumeClaim),
   }
   const all = Object.values(lives)
 
@@ -119,7 +123,8 @@ export async function removeChildren(store: Store, { metadata }: Pick<DatabaseSe
   return (await remove(NetworkPolicy)) === 0
 }
 
-async function removeOne(store: Store, kind: Kind, object: Resource<Kind>): Promise<void> {
+/** Deletes an object, unless it is gone or another one has its name. @throws StoreError */
+export async function removeOne(store: Store, kind: Kind, object: Resource<Kind>): Promise<void> {
   try {
     await store.delete(kind, keyOf(object), { uid: object.metadata.uid })
   } catch (error) {

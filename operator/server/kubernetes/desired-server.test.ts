@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { type Motor, MOTORS, partsOf } from '../../../crds/motor.ts'
 import type { Plan } from '../../../crds/plan.ts'
 import { region as regionWith } from '../../../test/builders/resources.ts'
 import { server, service } from '../../../test/support/operator/kubernetes-objects.ts'
 import type { StatefulSet } from '../../kubernetes/kinds.ts'
+import { at } from './engine-pod.ts'
 import { type Existing, type PlacementFacts, placementOf, type DesiredServer, POD_SETTINGS } from './desired-server.ts'
 
 const nothing: Existing = { statefulSet: undefined, service: undefined }
@@ -54,9 +56,34 @@ test('a plan requests all resources that the server may use', () => {
   expect(() => placementOf(planned, facts, nothing)).toThrow(expect.objectContaining({ code: 'unknown_plan' }))
 })
 
-test.each(['mongodb-7.0.2', 'mysql-8.0.29'] as const)('%s has no image or no engine here', (motor) => {
-  const other = { ...server, spec: { ...server.spec, motor } }
-  expect(placementOf(other, facts, nothing)).toMatchObject({ phase: 'failed', reason: 'MotorUnavailable' })
+test('a motor without an image is not served', () => {
+  const settings = { ...POD_SETTINGS, images: {} }
+  expect(placementOf(server, { ...facts, settings }, nothing)).toMatchObject({ phase: 'failed', reason: 'MotorUnavailable' })
+})
+
+test.each(MOTORS)('%s has a pod with the image of its exact version', (motor) => {
+  const { family, version } = partsOf(motor)
+  const placement = placementOf({ ...server, spec: { ...server.spec, motor } }, facts, nothing)
+  const [, tag] = 'image' in placement ? placement.image.split(':') : []
+  expect(placement).toMatchObject({ engine: { name: family } })
+  expect(`${version}.`.startsWith(`${tag}.`)).toBe(true)
+})
+
+test('a server requires TLS unless its region does not, and keeps that when its region is gone', () => {
+  const plain = () => regionWith({ motors: [{ id: 'postgresql-15.4.0', warm: true, tls: 'none' }] })
+  expect(placementOf(server, facts, nothing)).toMatchObject({ tls: true })
+  expect(placementOf(server, { ...facts, region: plain }, nothing)).toMatchObject({ tls: false })
+  const gone = { ...facts, region: () => undefined }
+  expect(placementOf({ ...server, status: { tls: 'none' } }, gone, nothing)).toMatchObject({ tls: false })
+})
+
+test('only PostgreSQL has the region’s directory of extensions', () => {
+  const region = (id: Motor) => () => regionWith({ motors: [{ id, warm: true, extensionDirectory: '/extensions' }] })
+  const mysql = { ...server, spec: { ...server.spec, motor: 'mysql-8.0.29' as const } }
+  expect(placementOf(server, { ...facts, region: region('postgresql-15.4.0') }, nothing)).toMatchObject({
+    outputAt: '/extensions',
+  })
+  expect(placementOf(mysql, { ...facts, region: region('mysql-8.0.29') }, nothing)).toMatchObject({ outputAt: at.prepared })
 })
 
 test('a server of Mooring’s own is reachable only within the cluster, whatever its region exposes', () => {

@@ -1,10 +1,13 @@
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import { type Region, EXPOSURES } from '../../../crds/region.ts'
+import type { BackupPodSettings } from './backup/settings.ts'
+import { type DesiredExporter, type ExporterPodSettings, exporterOf } from './exporter/settings.ts'
 import type { EnginePod } from './engine-pod.ts'
 import { type Motor, partsOf } from '../../../crds/motor.ts'
 import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import type { Plan } from '../../../crds/plan.ts'
+import { accessOf, type ServerAccess } from '../access.ts'
 import type { ServerState } from '../runtime.ts'
 import { ENGINE_PODS } from './engine-pods.ts'
 import type { Service, StatefulSet } from '../../kubernetes/kinds.ts'
@@ -17,13 +20,21 @@ export interface DesiredServer {
   readonly engine: EnginePod
   readonly image: string
   readonly size: ServerSize
-  /** Directory of the image that is replaced by one of `initialise` (engine-pod.ts). */
-  readonly replaced: string | undefined
+  /** Path at which the server sees the output of `initialise` (engine-pod.ts). */
+  readonly outputAt: string
+  /** Whether the server requires TLS of every client. */
+  readonly tls: boolean
   readonly exposure: Exposure
   /** Host for callers instead of the Service's own. */
   readonly host: string | undefined
   readonly nodeSelector: Readonly<Record<string, string>>
   readonly settings: PodSettings
+  /** Who may connect to a dedicated server. Absent: the server is not restricted. */
+  readonly access: ServerAccess | undefined
+  /** How the server is backed up or restored. Absent: neither. */
+  readonly backups?: BackupPodSettings | undefined
+  /** Exporter beside the server. Absent: none. */
+  readonly exporter?: DesiredExporter | undefined
   /** Name of the admin, and of the Secret that holds its password under `password`. */
   readonly admin: { readonly user: string; readonly secret: string }
 }
@@ -63,6 +74,10 @@ export interface PodSettings {
   readonly clusterDomain: string
   /** How the operator dials a server: by its Service's name or, without the cluster's DNS, by the Service's address. */
   readonly dial: 'name' | 'address'
+  /** Repository of backups; absent in an installation without one. */
+  readonly backups?: BackupPodSettings | undefined
+  /** Exporters of metrics; absent in an installation without them. */
+  readonly exporters?: ExporterPodSettings | undefined
   /** Interval of reconciling every server even without a change. */
   readonly resyncMs: number
 }
@@ -73,7 +88,15 @@ export const POD_SETTINGS: PodSettings = {
     namespace: SYSTEM_NAMESPACE,
     labels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' },
   },
-  images: { 'postgresql-15.4.0': 'postgres:15.4', 'postgresql-14.4.0': 'postgres:14.4' },
+  images: {
+    'postgresql-15.4.0': 'postgres:15.4',
+    'postgresql-14.4.0': 'postgres:14.4',
+    'mysql-5.7.38': 'mysql:5.7.38',
+    'mysql-8.0.29': 'mysql:8.0.29',
+    'mariadb-10.7.4': 'mariadb:10.7.4',
+    'mongodb-5.0.9': 'mongo:5.0.9',
+    'mongodb-7.0.2': 'mongo:7.0.2',
+  },
   pullSecrets: [],
   user: { uid: 999, gid: 999 },
   sharedSize: { cpu: 0.1, cpuLimit: 2, memoryMiB: 256, memoryLimitMiB: 2048, storageGiB: 10 },
@@ -111,12 +134,37 @@ export function placementOf(
   const engine = ENGINE_PODS[partsOf(motor).family]
   const region = facts.region(server.spec.region)
   const image = imageOf(server, region, existing.statefulSet) ?? settings.images[motor]
-  if (!engine || image === undefined) {
+  if (image === undefined) {
     return { phase: 'failed', reason: 'MotorUnavailable', message: `no image of ${motor} is configured` }
   }
+  const backups = backupsOf(server, engine, settings)
+  if (backups === 'impossible') {
+    return { phase: 'failed', reason: 'MotorUnavailable', message: `there are no backups of ${motor} in this installation` }
+  }
   const size = sizeOf(server, settings, facts.plan)
-  const replaced = region?.spec.motors.find(({ id }) => id === motor)?.extensionDirectory ?? engine.replaces?.(motor)
-  return { ...{ server, engine, image, size, replaced, settings }, ...(region ? exposedIn(region, server) : exposedAs(existing)) }
+  const motorInRegion = region?.spec.motors.find(({ id }) => id === motor)
+  const outputAt = engine.outputAt(motor, motorInRegion?.extensionDirectory)
+  const tls = (motorInRegion ?? server.status)?.tls !== 'none'
+  return {
+    ...{ server, engine, image, size, outputAt, tls, settings, access: accessOf(server) },
+    ...(backups && { backups }),
+    exporter: exporterOf(server, settings.exporters),
+    ...withoutOutside(server, region ? exposedIn(region, server) : exposedAs(existing)),
+  }
+}
+
+function backupsOf(
+  { spec }: DatabaseServer,
+  engine: EnginePod,
+  { backups }: PodSettings,
+): BackupPodSettings | 'impossible' | undefined {
+  if (!spec.archive && !spec.restore) return undefined
+  return backups && engine.dataDirectory !== undefined ? backups : 'impossible'
+}
+
+/** A private server has no address outside the cluster, whatever its Region says. */
+function withoutOutside(server: DatabaseServer, exposed: Exposed): Exposed {
+  return accessOf(server)?.isPrivate ? { ...exposed, exposure: 'ClusterIP', host: undefined } : exposed
 }
 
 type Exposed = Pick<DesiredServer, 'exposure' | 'host' | 'nodeSelector'>
@@ -138,9 +186,9 @@ function imageOf({ spec }: DatabaseServer, region: Region | undefined, live: Sta
 }
 
 function sizeOf({ spec }: DatabaseServer, settings: PodSettings, plan: PlacementFacts['plan']): ServerSize {
-  if (spec.plan === undefined) return settings.sharedSize
-  const found = plan(spec.plan)
-  if (!found) throw new MooringError('unknown_plan', `plan ${spec.plan} does not exist`)
-  const { cpu, memoryMiB, storageGiB } = found.spec
+  if (spec.size === undefined && spec.plan === undefined) return settings.sharedSize
+  const found = spec.size ?? plan(spec.plan ?? '')?.spec
+  if (!found) throw new MooringError('unknown_plan', `plan ${spec.plan ?? ''} does not exist`)
+  const { cpu, memoryMiB, storageGiB } = found
   return { cpu, cpuLimit: cpu, memoryMiB, memoryLimitMiB: memoryMiB, storageGiB }
 }

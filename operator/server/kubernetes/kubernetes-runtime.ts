@@ -5,21 +5,24 @@ import { type Clock, pause, systemClock } from '../../../shared/timers.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'
 import type { KeyPair } from '../../certificates/local-ca.ts'
 import { adminSecretName } from '../credentials.ts'
-import type { AdminCredentials, ServerRuntime, ServerState } from '../runtime.ts'
-import { callersAddress, certificateNames, serviceName, type Surroundings } from './addresses.ts'
-import { createAnswering } from './answering.ts'
+import { PROGRAMS } from '../process/programs/programs.ts'
+import type { AdminCredentials, Held, ServerRuntime, ServerState } from '../runtime.ts'
+import { callersAddress, certificateNames, internalHost, serviceName, type Surroundings } from './addresses.ts'
+import { announce, createAnswering, type Serving } from './answering.ts'
 import { createApplier } from '../../kubernetes/apply.ts'
 import { certificateIn, certificateSecretOf, currentCertificate } from './certificate.ts'
-import { type Children, createChildren, removeChildren } from './children.ts'
-import { configHash, configMapOf, childNames, podsServiceOf, serviceOf } from './manifests.ts'
-import { ENGINE_PODS } from './engine-pods.ts'
+import { createChildren, removeChildren } from './children.ts'
+import { createExporterLogins } from './exporter/login.ts'
+import { accessHash, configHash, configMapOf, childNames, insidersOf, podsServiceOf, serviceOf } from './manifests.ts'
 import { Secret } from '../../../crds/core.ts'
-import { ConfigMap, NetworkPolicy, Service, StatefulSet } from '../../kubernetes/kinds.ts'
+import { ConfigMap, NetworkPolicy, type Pod, Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import { networkPolicyOf, podNetworks } from './network-policy.ts'
+import { createHangCheck } from './hang-check.ts'
 import { createNodes } from './nodes.ts'
 import { type PlacementFacts, placementOf, type DesiredServer } from './desired-server.ts'
 import { podState } from '../../kubernetes/pod-state.ts'
-import { statefulSetOf } from './stateful-set.ts'
+import { podAnnotations, statefulSetOf } from './stateful-set.ts'
+import { createVolumes, isOutdated } from './volume.ts'
 
 export interface KubernetesRuntimeDeps extends PlacementFacts {
   readonly store: KubernetesStore
@@ -39,6 +42,24 @@ export interface KubernetesRuntime extends ServerRuntime {
   tenantsChanged(server: string): Promise<void>
 }
 
+/** Server whose pod serves, and what the operator logs in with. */
+interface LoginFacts extends Pick<Serving, 'pod' | 'address' | 'certificate'> {
+  readonly service: Service
+  readonly credentials: AdminCredentials
+  /** PEM of the CA. */
+  readonly ca: string
+  readonly podNetworks: readonly string[]
+  readonly exporterPassword: string | undefined
+}
+
+interface PodFacts {
+  readonly podNetworks: readonly string[]
+  readonly pod: Pod | undefined
+}
+
+/** What a pod of a former version of its StatefulSet waits for. */
+const REPLACED: Held = { reason: 'Updating', message: 'its pod is being replaced' }
+
 /** Delay of the check whether a server loaded its new certificate. */
 const RELOAD_MS = 2_000
 
@@ -52,6 +73,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   const stopping = new AbortController()
   const last = new Map<string, DesiredServer>()
   const applier = createApplier(store.client)
+  const grow = createVolumes({ store, now })
   const answering = createAnswering({ store, logger })
   const changed = (server: string): void => {
     for (const handler of handlers) handler(server)
@@ -62,8 +84,13 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     onError: (error) => logger.warn({ err: error }, 'a watch of database servers was restarted'),
     onChange: changed,
   })
+  const exporters = createExporterLogins({ store, applier, children })
   const nodes = createNodes({ store, logger, onChange: () => children.known().forEach(changed) })
-  const running = Promise.all([children.run(stopping.signal), nodes.run(stopping.signal), resync()])
+  const hangCheck = createHangCheck({ client: store.client, podOf: (key) => children.pods.get(key), clock, logger })
+  const running = Promise.all([
+    ...[children.run(stopping.signal), nodes.run(stopping.signal), hangCheck.run(stopping.signal)],
+    resync(),
+  ])
 
   async function resync(): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -83,7 +110,8 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     return { service, pod, nodes: needsNodes(desired) ? await nodes.list() : [] }
   }
 
-  async function admit(desired: DesiredServer, { pod, nodes }: Surroundings): Promise<void> {
+  /** Applies the NetworkPolicy. @returns the pod networks */
+  async function admit(desired: DesiredServer, { pod, nodes }: Surroundings): Promise<readonly string[]> {
     const podAddresses = pod?.status?.podIP === undefined ? [] : [pod.status.podIP]
     const networks = podNetworks({ configured: settings.podNetworks, nodes, podAddresses })
     const namespaces = deps.tenants(desired.server.metadata.name)
@@ -91,6 +119,7 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
       { kind: NetworkPolicy, live: children.policies },
       networkPolicyOf(desired, { namespaces, podNetworks: networks }),
     )
+    return networks
   }
 
   async function bringUp(desired: DesiredServer, credentials: AdminCredentials): Promise<ServerState> {
@@ -99,35 +128,76 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     const services = { kind: Service, live: children.services }
     await applier.apply(services, podsServiceOf(desired))
     const surroundings = await surroundingsOf(desired, await applier.apply(services, serviceOf(desired)))
-    await admit(desired, surroundings)
+    const podNetworks = await admit(desired, surroundings)
     const address = callersAddress(desired, surroundings)
     // Its certificate must contain the address, which is unknown before the load balancer exists.
     if (typeof address === 'string' && desired.exposure === 'LoadBalancer') return { phase: 'starting', message: address }
 
     const ca = await deps.ca()
     const stored = certificateIn(children.certificates.get(keys.certificate))
-    const certificate = await currentCertificate(stored, { ca, names: certificateNames(desired, surroundings), now: now() })
+    const certificate = await currentCertificate(stored, {
+      ...{ ca, now: now(), key: engine.key },
+      names: certificateNames(desired, surroundings),
+    })
     const secret = certificateSecretOf(desired, certificate, ca.certificate)
     await applier.apply({ kind: Secret, live: children.certificates }, secret)
-    await applyPod(desired, children)
+    const login = { adminPassword: credentials.password, ca: ca.certificate }
+    const exporterPassword = await exporters.prepare(desired, login)
+    const growing = await applyPod(desired, { podNetworks, pod: surroundings.pod })
+    await exporters.clean(desired)
 
-    const { pod, service } = surroundings
-    const state = podState(pod, (line) => engine.isShowable(line))
-    if (state.phase !== 'serving' || !pod) return state.phase === 'serving' ? { phase: 'starting' } : state
+    const state = podState(surroundings.pod, (line) => engine.isShowable(line))
+    if (state.phase !== 'serving' || !surroundings.pod) return state.phase === 'serving' ? { phase: 'starting' } : state
     if (typeof address === 'string') return { phase: 'starting', message: address }
-    const host = settings.dial === 'name' ? serviceName(server.metadata) : (service.spec.clusterIP ?? '')
-    const target = { host, port: engine.port, ca: ca.certificate, client: await deps.adminCertificate(), ...credentials }
-    return answering({ engine, pod, address, target, certificate, again: () => again(server.metadata.name) })
+    const running = await tryLogin(desired, {
+      ...{ address, certificate, credentials, exporterPassword },
+      ca: ca.certificate,
+      podNetworks,
+      service: surroundings.service,
+      pod: surroundings.pod,
+    })
+    const isFormer = isOutdated(surroundings.pod, children.statefulSets.get(keys.statefulSet))
+    return heldBy(running, isFormer ? REPLACED : growing)
   }
 
-  async function applyPod(desired: DesiredServer, { configs, statefulSets }: Children): Promise<void> {
-    const config = configMapOf(desired)
+  async function tryLogin(desired: DesiredServer, facts: LoginFacts): Promise<ServerState> {
+    const { service, ca, credentials, podNetworks, exporterPassword, ...about } = facts
+    const { engine, server, tls, access } = desired
+    const host = settings.dial === 'name' ? serviceName(server.metadata) : (service.spec.clusterIP ?? '')
+    const proof = tls ? { ca, client: await deps.adminCertificate() } : {}
+    const target = {
+      host,
+      port: engine.port,
+      ...proof,
+      ...credentials,
+      ...(access && { insiders: insidersOf(desired, podNetworks) }),
+    }
+    const state = await answering({ ...about, engine, target, again: () => again(server.metadata.name) })
+    if (state.phase !== 'running') return state
+    if (PROGRAMS[partsOf(server.spec.motor).family]?.mayHang)
+      hangCheck.watch(server.metadata.name, { engine, pod: about.pod, target })
+    return {
+      ...state,
+      ...(access && { internalHost: internalHost(desired) }),
+      ...(!tls && { tls: 'none' }),
+      exporterPassword,
+    }
+  }
+
+  /** Applies the pod and its configuration. A full volume grows while its server is down. @returns what the volume waits for */
+  async function applyPod(desired: DesiredServer, { podNetworks, pod }: PodFacts): Promise<Held | undefined> {
+    const { configs, statefulSets, claims } = children
+    const config = configMapOf(desired, podNetworks)
     await applier.apply({ kind: ConfigMap, live: configs }, config)
     const live = statefulSets.get(keysOf(desired.server).statefulSet)
     await applier.apply(
       { kind: StatefulSet, live: statefulSets },
-      statefulSetOf(desired, { configHash: configHash(config), live }),
+      statefulSetOf(desired, { configHash: configHash(desired, config), live }),
     )
+    const rules = accessHash(desired, config)
+    if (pod && rules !== undefined) await announce(store, pod, { annotation: podAnnotations.access, value: rules })
+    const isSized = desired.server.spec.size !== undefined
+    return isSized ? grow(claims.get(keysOf(desired.server).claim), desired.size.storageGiB) : undefined
   }
 
   async function ensure(server: DatabaseServer, credentials: AdminCredentials): Promise<ServerState> {
@@ -146,12 +216,13 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   return {
     adoptsPassword: true,
     async motors() {
-      const served = MOTORS.filter((motor) => settings.images[motor] !== undefined && ENGINE_PODS[partsOf(motor).family])
+      const served = MOTORS.filter((motor) => settings.images[motor] !== undefined)
       return new Map(served.map((motor) => [motor, { version: partsOf(motor).version }]))
     },
     ensure,
     async remove(server) {
       last.delete(server.metadata.name)
+      hangCheck.forget(server.metadata.name)
       children.know(server)
       if (!(await removeChildren(store, server))) return false
       children.forget(server)
@@ -171,6 +242,9 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
   }
 }
 
+const heldBy = (state: ServerState, held: Held | undefined): ServerState =>
+  state.phase === 'running' && held ? { ...state, held } : state
+
 const needsNodes = ({ exposure, settings }: DesiredServer): boolean =>
   exposure === 'NodePort' || settings.podNetworks.length === 0
 
@@ -182,5 +256,6 @@ function keysOf({ metadata: { namespace, name } }: DatabaseServer) {
     service: key(names.service),
     certificate: key(names.certificate),
     pod: key(names.pod),
+    claim: key(names.claim),
   }
 }

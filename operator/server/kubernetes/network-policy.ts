@@ -1,6 +1,12 @@
 import { isIPv6, BlockList } from 'node:net'
 import { childMetadata, childNames, selectorOf } from './manifests.ts'
+import type { ServerAccess } from '../access.ts'
+import { backupEgress, type EgressRule } from './backup/egress.ts'
 import type { DesiredServer } from './desired-server.ts'
+import type { DesiredExporter } from './exporter/settings.ts'
+import { labels } from '../../../crds/names.ts'
+import { includes, rangesOf, textOf } from '../../../shared/address-range.ts'
+import { admittedSources } from '../../engines/access.ts'
 import type { Node } from '../../kubernetes/kinds.ts'
 
 /** Clients that may connect to a server. */
@@ -20,7 +26,7 @@ export interface NetworkPolicyManifest {
     readonly podSelector: { readonly matchLabels: Readonly<Record<string, string>> }
     readonly policyTypes: readonly ('Ingress' | 'Egress')[]
     readonly ingress: readonly { readonly from: readonly Peer[]; readonly ports: readonly { protocol: 'TCP'; port: number }[] }[]
-    readonly egress: readonly never[]
+    readonly egress: readonly EgressRule[]
   }
 }
 
@@ -30,21 +36,28 @@ interface Selector {
 }
 type Peer =
   | { readonly namespaceSelector: Selector; readonly podSelector?: Selector }
-  | { readonly ipBlock: { readonly cidr: string; readonly except: readonly string[] } }
+  | { readonly ipBlock: { readonly cidr: string; readonly except?: readonly string[] } }
 
 /** Label that the API server sets on every Namespace. */
 const NAME = 'kubernetes.io/metadata.name'
+/** Value of the label `app.kubernetes.io/name` of edges (operator/endpoint/kubernetes/kinds.ts). */
+const EDGE_NAME = 'mooring-edge'
 /** Pods of the operator, the API server and the edges. */
 const COMPONENTS: Selector = {
-  matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: ['mooring', 'mooring-edge'] }],
+  matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: ['mooring', EDGE_NAME] }],
 }
 
 /**
- * NetworkPolicy of a server. The server may open no connections. Its port is open to the operator, to pods in the namespaces of its
+ * NetworkPolicy of a server. The server may open no connections but those of its backups. Its port is open to the operator, to pods in the namespaces of its
  * tenants, and to addresses outside the pod networks: callers from outside, however the Service is exposed. All other pods are rejected
- * (docs/isolation.md, "In a cluster: who reaches a server"). A server of Mooring's own is open only to Mooring's components.
+ * (docs/isolation.md, "In a cluster: who reaches a server"). A server of Mooring's own is open only to Mooring's components. A restricted server
+ * is open to all pods of its organization, to its sources outside the pod networks, and with an SSH tunnel to the edges of its endpoint. The port
+ * of its exporter is open to Prometheus.
  */
-export function networkPolicyOf({ server, engine, settings }: DesiredServer, callers: Callers): NetworkPolicyManifest {
+export function networkPolicyOf(
+  { server, engine, settings, access, backups, exporter }: DesiredServer,
+  callers: Callers,
+): NetworkPolicyManifest {
   const { name } = server.metadata
   const { operator } = settings
   const namespaceSelector = { matchLabels: { [NAME]: operator.namespace } }
@@ -53,8 +66,13 @@ export function networkPolicyOf({ server, engine, settings }: DesiredServer, cal
       ? [{ namespaceSelector, podSelector: COMPONENTS }]
       : [
           { namespaceSelector, podSelector: { matchLabels: operator.labels } },
-          ...tenants(callers.namespaces),
-          ...outside(callers.podNetworks),
+          ...(access
+            ? [
+                ofOrganization(access.organization),
+                ...edgesOf(access, namespaceSelector),
+                ...sources(access, callers.podNetworks),
+              ]
+            : [...tenants(callers.namespaces), ...outside(callers.podNetworks)]),
         ]
   return {
     apiVersion: 'networking.k8s.io/v1',
@@ -63,10 +81,17 @@ export function networkPolicyOf({ server, engine, settings }: DesiredServer, cal
     spec: {
       podSelector: { matchLabels: selectorOf(name) },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: [{ from, ports: [{ protocol: 'TCP', port: engine.port }] }],
-      egress: [],
+      ingress: [{ from, ports: [{ protocol: 'TCP', port: engine.port }] }, ...(exporter ? [scrapeRule(exporter)] : [])],
+      egress: backups ? backupEgress(backups) : [],
     },
   }
+}
+
+/** Rule for Prometheus, which may connect to the port of the exporter alone. */
+function scrapeRule({ settings: { prometheus }, program }: DesiredExporter): NetworkPolicyManifest['spec']['ingress'][number] {
+  const namespaceSelector = { matchLabels: { [NAME]: prometheus.namespace } }
+  const podSelector = { matchLabels: prometheus.podLabels }
+  return { from: [{ namespaceSelector, podSelector }], ports: [{ protocol: 'TCP', port: program.port }] }
 }
 
 function tenants(namespaces: readonly string[]): readonly Peer[] {
@@ -82,6 +107,32 @@ function outside(podNetworks: readonly string[]): readonly Peer[] {
     ...(four.length > 0 ? [{ ipBlock: { cidr: '0.0.0.0/0', except: four } }] : []),
     ...(six.length > 0 ? [{ ipBlock: { cidr: '::/0', except: six } }] : []),
   ]
+}
+
+const ofOrganization = (organization: string): Peer => ({
+  namespaceSelector: { matchLabels: { [labels.organization]: organization } },
+})
+
+/** Edges of the endpoint of an SSH tunnel. */
+function edgesOf({ edges }: ServerAccess, namespaceSelector: Selector): readonly Peer[] {
+  if (edges === undefined) return []
+  return [{ namespaceSelector, podSelector: { matchLabels: { 'app.kubernetes.io/name': EDGE_NAME, [labels.endpoint]: edges } } }]
+}
+
+/**
+ * Blocks of the sources of a restricted server, without the pods in them: a block must not admit pods of other organizations. Sources of an
+ * address family whose pod networks are unknown are rejected.
+ */
+function sources(access: ServerAccess, podNetworks: readonly string[]): readonly Peer[] {
+  const admitted = admittedSources(access, podNetworks).outside
+  if (admitted === undefined) return outside(podNetworks)
+  const pods = rangesOf(podNetworks)
+  return rangesOf(admitted).flatMap((range) => {
+    const isUnknown = !pods.some(({ family }) => family === range.family)
+    if (isUnknown || pods.some((network) => includes(network, range))) return []
+    const except = pods.filter((network) => includes(range, network)).map(textOf)
+    return [{ ipBlock: { cidr: textOf(range), ...(except.length > 0 && { except }) } }]
+  })
 }
 
 const isSix = (cidr: string): boolean => isIPv6(cidr.split('/')[0] ?? '')

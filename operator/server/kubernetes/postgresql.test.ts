@@ -8,7 +8,7 @@ import { at } from './engine-pod.ts'
 import { postgresqlPod } from './postgresql.ts'
 
 const run = promisify(execFile)
-const files = postgresqlPod.files({ admin: "o'admin", capacity: 50 })
+const files = postgresqlPod.files({ admin: "o'admin", capacity: 50, tls: true })
 
 test('logins without TLS are rejected, also from within the pod', () => {
   const records = (files['pg_hba.conf'] ?? '').trimEnd().split('\n')
@@ -125,8 +125,8 @@ async function image(controls: Readonly<Record<string, string>>) {
     extensions,
     replacement,
     async initialise(replaced: string) {
-      const script = postgresqlPod.files({ admin: 'mooring', capacity: 50, replaced })['initialise.sh'] ?? ''
-      const moved = script.replaceAll(at.replacement, replacement).replaceAll(postgresqlPod.dataMount, directory.path)
+      const script = postgresqlPod.files({ admin: 'mooring', capacity: 50, tls: true, outputAt: replaced })['initialise.sh'] ?? ''
+      const moved = script.replaceAll(at.output, replacement).replaceAll(postgresqlPod.dataMount, directory.path)
       return run('sh', ['-c', moved], { env })
     },
     [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),

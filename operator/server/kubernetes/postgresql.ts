@@ -3,7 +3,10 @@ import { partsOf } from '../../../crds/motor.ts'
 import { dialling, TIMEOUTS } from '../../engines/postgresql/connection.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../engines/postgresql/settings.ts'
 import { postgresql, logInToPostgresql } from '../process/programs/postgresql.ts'
+import { archiveSettings } from '../../../backup/postgresql/settings.ts'
+import { SPOOL, spoolLimits } from '../archive.ts'
 import { at, type EnginePod } from './engine-pod.ts'
+import { keepReserve, quoted, readPassword } from './scripts.ts'
 
 const PORT = 5432
 /** Mount path of the volume; that of the official image, which would otherwise get a second volume. */
@@ -28,14 +31,37 @@ if [ "$found" != "$expected" ]; then
   echo "FATAL:  this image has its extensions in $found, not in $expected: set spec.motors[].extensionDirectory of the Region" >&2
   exit 1
 fi
-rm -rf ${at.replacement}/*
-cp -R "$found/." ${at.replacement}
-for file in ${at.replacement}/*.control; do
+rm -rf ${at.output}/*
+cp -R "$found/." ${at.output}
+for file in ${at.output}/*.control; do
   while IFS= read -r line || [ -n "$line" ]; do
     case $line in trusted*|[!a-z]*trusted*) ;; *) printf '%s\\n' "$line";; esac
   done <"$file" >"$file.new"
   mv "$file.new" "$file"
 done
+`
+
+/**
+ * Script that copies the program with the libraries and files that it needs, for the scratch servers of the backup agent, whose image has no
+ * PostgreSQL. The copy uses the image's own dynamic linker, as the C libraries of the images may differ. A failure costs restore drills only.
+ */
+const copyProgram = `copy_program() {
+  program=$(readlink -f "$(command -v postgres)")
+  shared=$(initdb -s -D /tmp/none 2>&1 | sed -n 's/^share_path=//p')
+  linker=
+  for file in /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* /lib/ld-musl-*.so.*; do [ ! -x "$file" ] || linker=$file; done
+  [ -n "$linker" ] && [ -n "$shared" ] || return 1
+  home=$(dirname "$(dirname "$program")")
+  mkdir -p "${at.engine}$home/bin" "${at.engine}$home/lib/postgresql" "${at.engine}$shared" ${at.engine}/lib || return 1
+  cp "$program" "${at.engine}$program" && cp -RL "$shared/timezonesets" "${at.engine}$shared/" || return 1
+  # Debian has the time zones of the system instead.
+  [ ! -d "$shared/timezone" ] || cp -RL "$shared/timezone" "${at.engine}$shared/" || return 1
+  cp -L "$linker" ${at.engine}/linker || return 1
+  for library in $("$linker" --list "$program" | sed -n 's/.* => \\(\\/[^ ]*\\).*/\\1/p'); do cp -L "$library" ${at.engine}/lib/ || return 1; done
+  printf '#!/bin/sh\nexec ${at.engine}/linker --library-path ${at.engine}/lib ${at.engine}%s "$@"\n' "$program" >${at.engine}/postgres
+  chmod 0755 ${at.engine}/postgres
+}
+(copy_program) || echo 'WARNING:  the program could not be copied: there are no restore drills' >&2
 `
 
 /**
@@ -46,8 +72,8 @@ done
  * Each later start sets the admin's password to that of its Secret, which may have changed: in single-user mode the server requires no
  * login. It uses the settings of the server itself, as it may have to recover from a crash.
  */
-const script = (admin: string, extensions: string | undefined): string => `set -eu
-${extensions === undefined ? '' : distrustExtensions(extensions)}admin=${quoted(admin)}
+const script = (admin: string, extensions: string | undefined, archives: boolean): string => `set -eu
+${extensions === undefined ? '' : distrustExtensions(extensions)}${archives ? copyProgram : ''}admin=${quoted(admin)}
 role=${quoted(`"${admin.replaceAll('"', '""')}"`)}
 umask 077
 if [ ! -d ${DATA} ]; then
@@ -64,9 +90,7 @@ if [ ! -d ${DATA} ]; then
   exit 0
 fi
 chmod 0700 ${DATA}
-password=
-IFS= read -r password <${at.admin}/password || [ -n "$password" ]
-quote="'"
+${readPassword}quote="'"
 literal=
 while [ "$password" != "\${password#*"$quote"}" ]; do
   literal="$literal\${password%%"$quote"*}$quote$quote"
@@ -76,47 +100,39 @@ printf '%s\\n' "ALTER ROLE $role PASSWORD '$literal$password'" |
   postgres --single -D ${DATA} -c config_file=${at.config}/${CONFIG} -c exit_on_error=on postgres >/dev/null
 `
 
-/**
- * Script that starts the server. A file beside the data reserves 48 MiB: PostgreSQL ends when it cannot write its WAL, and cannot start on
- * a full volume, so one tenant could take all others offline until an administrator intervenes (process/files/reserve.ts).
- */
-const serve = `has_room() {
-  dd if=/dev/zero of=${MOUNT}/probe bs=1048576 count="$1" 2>/dev/null
-  set -- $?
-  rm -f ${MOUNT}/probe
-  return "$1"
-}
-if ! has_room 32; then
-  rm -f ${MOUNT}/reserve
-  echo 'LOG:  volume full: the reserve was released' >&2
-elif [ ! -e ${MOUNT}/reserve ] && has_room 192; then
-  dd if=/dev/zero of=${MOUNT}/reserve.new bs=1048576 count=48 2>/dev/null && mv ${MOUNT}/reserve.new ${MOUNT}/reserve
-fi
-exec postgres -D ${DATA} -c config_file=${at.config}/${CONFIG}
+/** Script that starts the server. */
+const serve = `${keepReserve(MOUNT)}exec postgres -D ${DATA} -c config_file=${at.config}/${CONFIG}
 `
-
-const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 export const postgresqlPod: EnginePod = {
   name: 'postgresql',
   port: PORT,
   dataMount: MOUNT,
-  replaces: (motor) => `/usr/share/postgresql/${partsOf(motor).version.split('.')[0] ?? ''}/extension`,
-  files({ admin, capacity, own, replaced }) {
+  dataDirectory: DATA,
+  key: 'elliptic',
+  // The server sees the copy of the extension files in place of the image's own.
+  outputAt: (motor, extensionDirectory) =>
+    extensionDirectory ?? `/usr/share/postgresql/${partsOf(motor).version.split('.')[0] ?? ''}/extension`,
+  files({ admin, capacity, size, own, outputAt, archives, tls, access, hasExporter }) {
     const settings = postgresqlSettings({
       listen: '*',
       port: PORT,
       hbaFile: `${at.config}/${HBA}`,
       tls: { certFile: `${at.certificate}/tls.crt`, keyFile: `${at.certificate}/tls.key`, caFile: `${at.certificate}/ca.crt` },
       tenants: capacity,
+      size,
+      archive: archives ? { ...archiveSettings(SPOOL, spoolLimits(size)), unix_socket_directories: at.socket } : undefined,
     })
+    const hba = postgresqlHba({ admin, reach: tls ? 'tls' : 'published', own, access, hasExporter })
     return {
       [CONFIG]: postgresqlConf(settings),
-      [HBA]: postgresqlHba({ admin, reach: 'tls', own }),
-      [INITIALISE]: script(admin, replaced),
+      // Only the containers of the pod that mount the directory of the socket reach it.
+      [HBA]: archives ? `${hba}local all "${admin.replaceAll('"', '""')}" scram-sha-256\n` : hba,
+      [INITIALISE]: script(admin, outputAt, archives === true),
       [SERVE]: serve,
     }
   },
+  accessFile: HBA,
   initialise: ['sh', `${at.config}/${INITIALISE}`],
   serve: ['sh', `${at.config}/${SERVE}`],
   // The default stop signal makes PostgreSQL wait for its last client.
@@ -133,6 +149,7 @@ export const postgresqlPod: EnginePod = {
     await client.connect()
     try {
       await client.query('SELECT pg_catalog.pg_reload_conf()')
+      return true
     } finally {
       await client.end()
     }

@@ -87,10 +87,10 @@ test('nodes and pull secrets are named only where there are any', () => {
 
 test('the output of initialise is mounted over the extension files of the image', () => {
   const { pod, containers } = podOf()
-  expect(pod.volumes?.find(({ name }) => name === 'replacement')?.emptyDir).toBeDefined()
-  const mounts = containers.map(({ volumeMounts = [] }) => volumeMounts.find(({ name }) => name === 'replacement'))
+  expect(pod.volumes?.find(({ name }) => name === 'output')?.emptyDir).toBeDefined()
+  const mounts = containers.map(({ volumeMounts = [] }) => volumeMounts.find(({ name }) => name === 'output'))
   expect(mounts).toEqual([
-    { name: 'replacement', mountPath: '/etc/mooring/replacement' },
-    { name: 'replacement', mountPath: '/usr/share/postgresql/15/extension', readOnly: true },
+    { name: 'output', mountPath: '/etc/mooring/output' },
+    { name: 'output', mountPath: '/usr/share/postgresql/15/extension', readOnly: true },
   ])
 })

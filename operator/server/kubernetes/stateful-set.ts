@@ -1,7 +1,10 @@
 import type { V1Container, V1PersistentVolumeClaim, V1PodSpec, V1StatefulSet } from '@kubernetes/client-node'
+import { agentContainer, type BackedUp, backupVolumes, engineMount, restoreContainer, socketMount } from './backup/containers.ts'
 import { at } from './engine-pod.ts'
+import { exporterContainer, exporterVolume } from './exporter/containers.ts'
+import { CONFINED } from '../../kubernetes/container.ts'
 import type { StatefulSet, Plain } from '../../kubernetes/kinds.ts'
-import { childMetadata, childNames, selectorOf } from './manifests.ts'
+import { childMetadata, childNames, DATA_VOLUME, selectorOf } from './manifests.ts'
 import type { ServerSize, DesiredServer } from './desired-server.ts'
 
 export const podAnnotations = {
@@ -9,6 +12,11 @@ export const podAnnotations = {
   config: 'mooring.dev/config',
   /** Fingerprint of the newest certificate. Set only on the running pod: a change makes the kubelet update its volumes. */
   certificate: 'mooring.dev/certificate',
+  /** Hash of the newest access rules, set likewise. */
+  access: 'mooring.dev/access',
+  /** Namespace and name of the database, which the PodMonitor copies to labels of the metrics (installation/pod-monitor.ts). */
+  databaseNamespace: 'mooring.dev/database-namespace',
+  database: 'mooring.dev/database',
 } as const
 
 export interface StatefulSetFacts {
@@ -17,7 +25,6 @@ export interface StatefulSetFacts {
   readonly live: StatefulSet | undefined
 }
 
-const DATA = 'data'
 /** Seconds for a checkpoint of the whole memory on a slow disk. */
 const GRACE_S = 120
 
@@ -41,7 +48,7 @@ export function statefulSetOf(desired: DesiredServer, facts: StatefulSetFacts): 
       template: {
         metadata: {
           labels: selectorOf(name),
-          annotations: { [podAnnotations.config]: facts.configHash },
+          annotations: { [podAnnotations.config]: facts.configHash, ...databaseIn(desired) },
         },
         spec: podSpec(desired),
       },
@@ -50,10 +57,17 @@ export function statefulSetOf(desired: DesiredServer, facts: StatefulSetFacts): 
   }
 }
 
+function databaseIn({ server, exporter }: DesiredServer): Readonly<Record<string, string>> {
+  const { monitoring } = server.spec
+  if (!exporter || !monitoring) return {}
+  return { [podAnnotations.databaseNamespace]: monitoring.namespace, [podAnnotations.database]: monitoring.database }
+}
+
 function podSpec(desired: DesiredServer): Plain<V1PodSpec> {
-  const { server, settings, nodeSelector, size, admin } = desired
+  const { server, settings, nodeSelector, size, admin, exporter } = desired
   const { uid, gid } = settings.user
   const names = childNames(server.metadata.name)
+  const backedUp = backedUpOf(desired)
   return {
     automountServiceAccountToken: false,
     enableServiceLinks: false,
@@ -69,21 +83,35 @@ function podSpec(desired: DesiredServer): Plain<V1PodSpec> {
     },
     ...(Object.keys(nodeSelector).length > 0 && { nodeSelector: { ...nodeSelector } }),
     ...(settings.pullSecrets.length > 0 && { imagePullSecrets: settings.pullSecrets.map((name) => ({ name })) }),
-    initContainers: [initialise(desired)],
-    containers: [serve(desired)],
+    initContainers: [...defined(backedUp && restoreContainer(backedUp)), initialise(desired)],
+    containers: [
+      serve(desired),
+      ...defined(backedUp && agentContainer(backedUp)),
+      ...defined(exporter && exporterContainer(exporter, desired)),
+    ],
     volumes: [
       { name: 'config', configMap: { name: names.config } },
       { name: 'certificate', secret: { secretName: names.certificate, defaultMode: 0o440 } },
       { name: 'admin', secret: { secretName: admin.secret, defaultMode: 0o440, items: [{ key: 'password', path: 'password' }] } },
-      ...(desired.replaced === undefined ? [] : [{ name: 'replacement', emptyDir: { sizeLimit: '64Mi' } }]),
+      { name: 'output', emptyDir: { sizeLimit: '64Mi' } },
       { name: 'tmp', emptyDir: { sizeLimit: '1Gi' } },
       // The runtime's own /dev/shm has 64 MB, too little for parallel queries. It counts as the server's memory.
       { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${Math.ceil(size.memoryLimitMiB / 4)}Mi` } },
+      ...(backedUp ? backupVolumes(backedUp) : []),
+      ...(exporter ? [exporterVolume(server)] : []),
     ],
   }
 }
 
-function initialise({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
+const defined = <T>(value: T | undefined): readonly T[] => (value === undefined ? [] : [value])
+
+function backedUpOf({ server, engine, backups, admin }: DesiredServer): BackedUp | undefined {
+  const { dataMount, dataDirectory, port } = engine
+  if (!backups || dataDirectory === undefined) return undefined
+  return { server, settings: backups, dataMount, dataDirectory, port, admin: admin.user }
+}
+
+function initialise({ server, engine, image, size }: DesiredServer): Plain<V1Container> {
   return {
     ...confined(image, size),
     name: 'initialise',
@@ -91,12 +119,13 @@ function initialise({ engine, image, size, replaced }: DesiredServer): Plain<V1C
     volumeMounts: [
       ...ownMounts(engine.dataMount),
       { name: 'admin', mountPath: at.admin, readOnly: true },
-      ...(replaced === undefined ? [] : [{ name: 'replacement', mountPath: at.replacement }]),
+      { name: 'output', mountPath: at.output },
+      ...engineMount(server),
     ],
   }
 }
 
-function serve({ engine, image, size, replaced }: DesiredServer): Plain<V1Container> {
+function serve({ server, engine, image, size, outputAt }: DesiredServer): Plain<V1Container> {
   const tcpSocket = { port: engine.port }
   return {
     ...confined(image, size),
@@ -106,19 +135,21 @@ function serve({ engine, image, size, replaced }: DesiredServer): Plain<V1Contai
     // The port is open during recovery, too, which has no time limit: the operator tests logins.
     startupProbe: { tcpSocket, periodSeconds: 1, failureThreshold: 300 },
     readinessProbe: { tcpSocket, periodSeconds: 5, failureThreshold: 2 },
-    livenessProbe: { tcpSocket, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
+    // A server with a closed port has had its time for a clean shutdown.
+    livenessProbe: { tcpSocket, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6, terminationGracePeriodSeconds: 5 },
     lifecycle: { preStop: { exec: { command: [...engine.stop] } } },
     volumeMounts: [
       ...ownMounts(engine.dataMount),
       { name: 'certificate', mountPath: at.certificate, readOnly: true },
       { name: 'shm', mountPath: '/dev/shm' },
-      ...(replaced === undefined ? [] : [{ name: 'replacement', mountPath: replaced, readOnly: true }]),
+      { name: 'output', mountPath: outputAt, readOnly: true },
+      ...socketMount(server),
     ],
   }
 }
 
 const ownMounts = (dataMount: string) => [
-  { name: DATA, mountPath: dataMount },
+  { name: DATA_VOLUME, mountPath: dataMount },
   { name: 'config', mountPath: at.config, readOnly: true },
   { name: 'tmp', mountPath: '/tmp' },
 ]
@@ -128,11 +159,7 @@ function confined(image: string, size: ServerSize): Omit<Plain<V1Container>, 'na
   return {
     image,
     imagePullPolicy: 'IfNotPresent',
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
-    },
+    securityContext: CONFINED,
     resources: {
       requests: { cpu: cpu(size.cpu), memory: `${size.memoryMiB}Mi` },
       limits: { cpu: cpu(size.cpuLimit), memory: `${size.memoryLimitMiB}Mi` },
@@ -150,7 +177,7 @@ function claimOf({ server, settings, size }: DesiredServer, live: StatefulSet | 
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { name: DATA, labels: selectorOf(server.metadata.name) },
+    metadata: { name: DATA_VOLUME, labels: selectorOf(server.metadata.name) },
     spec: {
       accessModes: ['ReadWriteOnce'],
       ...(storageClassName !== undefined && { storageClassName }),

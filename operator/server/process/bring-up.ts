@@ -1,7 +1,11 @@
 import { access, lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
+import { isLoopback } from '../../../crds/formats/address-list.ts'
+import { type EngineSize, settingsKey } from '../../engines/size.ts'
 import { MooringError } from '../../../shared/errors.ts'
+import type { EngineAccess } from '../access.ts'
 import type { AdminCredentials } from '../runtime.ts'
 import type { Binaries } from './programs/binaries.ts'
 import type { Confinement } from './confinement/confinement.ts'
@@ -11,6 +15,7 @@ import { keepLogsBounded, lastOutput } from './spawn/engine-log.ts'
 import type { EngineUser } from './spawn/engine-user.ts'
 import { findServing, withLock, CLEAN_SHUTDOWN, stopServing } from './spawn/serving.ts'
 import { initialiseData } from './data/initialise.ts'
+import { type RestoreData, restoreData } from './data/restore.ts'
 import { makeDirectories, type ServerPaths, type Record, writeRecord } from './files/paths.ts'
 import { choosePort } from './address.ts'
 import { mainProcess, type ProcessId, sendSignal, watchExit } from './spawn/proc.ts'
@@ -34,8 +39,16 @@ export interface BringUpDeps {
   readonly user: EngineUser
   /** Number of tenants that the server is sized for. */
   readonly capacity: number
+  /** Size of a dedicated server. A running server of another size is restarted. */
+  readonly size?: EngineSize | undefined
+  /** Whether the server archives its write-ahead log. A running server that does otherwise is restarted. */
+  readonly archives?: boolean | undefined
+  /** Fills the data directory of a new server with backups. Absent: a new server is empty. */
+  readonly restore?: RestoreData | undefined
   readonly listen: string
-  readonly certificate: () => EngineCertificate | Promise<EngineCertificate>
+  /** Returns the present access rules of a dedicated server. Absent: the server is not restricted. */
+  readonly access?: () => EngineAccess | undefined
+  readonly certificate: (key: KeyAlgorithm) => EngineCertificate | Promise<EngineCertificate>
   /** Ports of the other servers. */
   readonly reservedPorts: () => Promise<ReadonlySet<number>>
   readonly logger: Logger
@@ -58,33 +71,46 @@ export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, 
   const installation = await deps.install()
   return withLock(deps.paths.root, signal, async () => {
     const { main, record } = await findServing(deps.paths, deps.program)
-    if (main && record && isAsDesired(record, deps)) return adopt(deps, { main, record, admin: credentials.user }, signal)
+    if (main && record && isAsDesired(record, deps)) return adopt(deps, { main, record, credentials }, signal)
     return start(deps, { installation, credentials, preferred: record?.port }, signal)
   })
 }
 
-function isAsDesired(record: Record, { binaries, listen, confinement, user }: BringUpDeps): boolean {
-  const isProgram = record.package === binaries.package && record.version === binaries.version
+/** Key of the settings that only a restart changes. */
+const keyOf = ({ size, archives }: Pick<BringUpDeps, 'size' | 'archives'>): string =>
+  settingsKey({ size, archive: archives ? {} : undefined })
+
+function isAsDesired(record: Record, deps: BringUpDeps): boolean {
+  const { binaries, listen, confinement, user } = deps
+  const isProgram = record.binaries === binaries.id && record.version === binaries.version
   const isConfined = record.confinement === confinement.kind && record.uid === user.uid
-  return isProgram && isConfined && record.listen === listen
+  return isProgram && isConfined && record.listen === listen && (record.size ?? '') === keyOf(deps)
 }
 
 interface Adoption {
   readonly main: ProcessId
   readonly record: Record
-  readonly admin: string
+  readonly credentials: AdminCredentials
 }
 
-async function adopt(deps: BringUpDeps, { main, record, admin }: Adoption, signal: AbortSignal): Promise<Serving> {
+async function adopt(deps: BringUpDeps, { main, record, credentials }: Adoption, signal: AbortSignal): Promise<Serving> {
   const { paths, program, logger } = deps
   await writeRecord(paths, { ...record, process: main })
   // Renewed certificates, and settings that a reload can change, apply without ending a session.
-  await configure(deps, record.port, admin)
+  await configure(deps, record.port, credentials)
   await sendSignal(main, program.signals.reload)
   logger.info({ serverPid: main.pid, port: record.port }, 'database server adopted')
   const exited = watchExit(main, WATCH_MS, signal).catch(() => undefined)
-  keepLogsBounded(paths, exited, signal)
+  attend(deps, exited, signal)
   return { process: main, port: record.port, exited }
+}
+
+/** Keeps the logs of a running server bounded, and does the work of its engine beside it, until the server exits or the signal aborts. */
+function attend({ paths, program }: BringUpDeps, exited: Promise<unknown>, signal: AbortSignal): void {
+  keepLogsBounded(paths, exited, signal)
+  const ended = new AbortController()
+  void exited.then(() => ended.abort())
+  void program.attend?.(paths.data, AbortSignal.any([signal, ended.signal]))
 }
 
 interface Start {
@@ -98,14 +124,17 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   await stopServing(paths, program, CLEAN_SHUTDOWN)
   await makeDirectories(paths, deps.user)
   if (await exists(paths.data)) await takeOver(deps)
-  else await initialiseData({ ...deps, maker: deps.confinement.maker, installation }, credentials, signal)
+  else if (deps.restore)
+    await restoreData({ ...deps, ...deps.confinement, installation, restore: deps.restore }, credentials, signal)
+  else await initialiseData({ ...deps, ...deps.confinement, installation }, credentials, signal)
   const reserve = reserveOf(paths)
   if (await reserve.releaseWhenFull()) logger.warn('disk full: the reserve of a database server was released')
   const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
   const confined = { confinement: deps.confinement.kind, uid: deps.user.uid }
-  const record = { package: binaries.package, version: binaries.version, listen, port, ...confined }
-  await configure(deps, port, credentials.user)
+  const record = { binaries: binaries.id, version: binaries.version, listen, port, size: keyOf(deps), ...confined }
+  await configure(deps, port, credentials)
   await writeRecord(paths, record)
+  await program.clear?.(paths.data)
   signal.throwIfAborted()
   const { child, exited } = await serve(deps, installation)
   // The server outlives this process.
@@ -116,7 +145,7 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   }
   await writeRecord(paths, { ...record, process: main })
   logger.info({ serverPid: main.pid, port, version: binaries.version }, 'database server started')
-  keepLogsBounded(paths, exited, signal)
+  attend(deps, exited, signal)
   void reserve.keep(signal)
   return { process: main, port, exited }
 }
@@ -132,16 +161,20 @@ async function serve({ paths, program, user, confinement }: BringUpDeps, install
   await using data = await openDirectory(paths.data)
   await using config = await openDirectory(paths.config)
   await using log = await openDirectory(paths.log)
-  const launcher = confinement.launcher(paths.view, installation)
+  const launcher =
+    confinement.launcher(paths.view, installation) ??
+    (program.needsPath ? confinement.pathLauncher?.(user, installation) : undefined)
   const inherit = [data, config, log]
   return await spawnEngine({ installation, command: program.serve, user, launcher, inherit, output: paths.early })
 }
 
-async function configure(deps: BringUpDeps, port: number, admin: string): Promise<void> {
-  const { paths, program, listen, user, capacity, confinement } = deps
-  const certificate = await deps.certificate()
+async function configure(deps: BringUpDeps, port: number, { user: admin, password }: AdminCredentials): Promise<void> {
+  const { paths, program, listen, user, capacity, size, archives, confinement } = deps
+  // On loopback nothing verifies the certificate.
+  const certificate = await deps.certificate(isLoopback(listen) ? 'elliptic' : (program.key ?? 'elliptic'))
   const { sharedMemory } = confinement
-  for (const { name, content, secret } of program.configure({ listen, port, admin, capacity, certificate, sharedMemory })) {
+  const desired = { listen, port, admin, password, capacity, size, archives, certificate, sharedMemory, access: deps.access?.() }
+  for (const { name, content, secret } of program.configure(desired)) {
     await writeDurably(join(paths.config, name), content, secret ? { mode: 0o600, owner: user } : { mode: 0o644 })
   }
 }

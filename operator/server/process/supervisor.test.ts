@@ -12,10 +12,11 @@ const credentials = { user: 'admin', password: 'secret' }
 interface Script {
   readonly bringUp?: () => Promise<Serving>
   readonly answers?: LoginAnswer[]
+  readonly hangs?: boolean
 }
 
 /** Supervisor of a server that follows `script`; `change` waits for the next change. */
-function staged({ bringUp, answers = [] }: Script) {
+function staged({ bringUp, answers = [], hangs = false }: Script) {
   let wake = (): void => undefined
   const end = Promise.withResolvers<undefined>()
   const supervisor = new Supervisor({
@@ -23,6 +24,7 @@ function staged({ bringUp, answers = [] }: Script) {
     admin: () => Promise.resolve({ host: '127.0.0.1' }),
     bringUp: bringUp ?? (() => Promise.resolve({ process: { pid: 2, startTime: '1' }, port: 5432, exited: end.promise })),
     logIn: () => Promise.resolve(answers.shift() ?? { login: 'accepted' }),
+    hangCheck: hangs ? { everyMs: 1, failures: 3, stop: () => Promise.try(end.resolve, undefined) } : undefined,
     lastOutput: () => Promise.resolve('out of memory'),
     changed: () => wake(),
     logger: pino({ level: 'silent' }),
@@ -53,6 +55,48 @@ test('a server that ends is failed with its last output, then started again', as
   expect(supervisor.ensure(credentials)).toEqual({ phase: 'failed', reason: 'Crashed', message: 'it ended: out of memory' })
   await change()
   expect(supervisor.ensure(credentials)).toEqual({ phase: 'starting' })
+})
+
+test.each([
+  { code: 'ENOSPC', message: 'the disk of its data is full: free space there, and it starts again by itself' },
+  { code: 'EIO', message: 'it could not be started (EIO)' },
+])('a server whose start fails with $code is failed with a message that says why', async ({ code, message }) => {
+  const { supervisor, change } = staged({ bringUp: () => Promise.reject(Object.assign(new Error('write'), { code })) })
+  const failed = change()
+  supervisor.ensure(credentials)
+  await failed
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'failed', reason: 'Crashed', message })
+})
+
+test('a running server that needs other settings is brought up again, and the end of its process is no failure', async () => {
+  const ends = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+  let starts = 0
+  const { supervisor, change } = staged({
+    bringUp: () => {
+      const end = ends[starts++]
+      return Promise.resolve({ process: { pid: 2, startTime: '1' }, port: 5432, exited: end?.promise ?? Promise.resolve() })
+    },
+  })
+  const started = change()
+  supervisor.ensure(credentials, 'small')
+  await started
+  expect(supervisor.ensure(credentials, 'small')).toEqual(running)
+  const again = change()
+  expect(supervisor.ensure(credentials, 'large')).toEqual({ phase: 'starting' })
+  ends[0]?.resolve(undefined)
+  await again
+  expect(supervisor.ensure(credentials, 'large')).toEqual(running)
+  expect(starts).toBe(2)
+})
+
+test('a server that may hang is stopped when logins fail three times in a row, then started again', async () => {
+  const [no, yes] = [{ login: 'notYet' }, { login: 'accepted' }] as const
+  const { supervisor, change } = staged({ hangs: true, answers: [yes, no, no, yes, no, no, no] })
+  const started = change()
+  supervisor.ensure(credentials)
+  await started
+  await change()
+  expect(supervisor.ensure(credentials)).toEqual({ phase: 'failed', reason: 'Crashed', message: 'it ended: out of memory' })
 })
 
 test.each([

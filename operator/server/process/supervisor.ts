@@ -4,7 +4,6 @@ import { type Backoff, backoffMs } from '../../../shared/timers.ts'
 import { MooringError, codeOf } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
-import type { Serving } from './bring-up.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
@@ -16,13 +15,34 @@ const STEADY_MS = 60_000
 /** Wait before a failed server is started again. */
 export const RESTART_BACKOFF: Backoff = { baseMs: 250, maxMs: 30_000 }
 
+/** Server that runs; it may not accept logins yet. */
+export interface Supervised {
+  readonly port: number
+  /** Resolves when the server ends. Never rejects. */
+  readonly exited: Promise<unknown>
+}
+
+/** Check of a running server whose engine may hang instead of ending. */
+export interface HangCheck {
+  readonly everyMs: number
+  /** Number of consecutive failed logins after which the server is stopped. */
+  readonly failures: number
+  /** Stops the server, by force if necessary. */
+  readonly stop: () => Promise<unknown>
+}
+
+/** Interval and tolerance of {@link HangCheck}: a server is stopped after 30 s without a login. */
+export const HANG_CHECK = { everyMs: 5_000, failures: 6 }
+
 export interface SupervisorDeps {
   /** Host for callers. */
   readonly host: string
-  readonly admin: () => Promise<Pick<AdminTarget, 'host' | 'ca'>>
-  readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Serving>
+  readonly admin: () => Promise<Omit<AdminTarget, 'port' | 'user' | 'password'>>
+  readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Supervised>
   readonly logIn: (target: AdminTarget) => Promise<LoginAnswer>
   readonly lastOutput: () => Promise<string>
+  /** Absent for an engine that ends when it fails. */
+  readonly hangCheck?: HangCheck | undefined
   readonly changed: () => void
   readonly logger: Logger
 }
@@ -32,9 +52,11 @@ export interface SupervisorDeps {
  *
  *     absent ─ensure─▶ starting ─login accepted─▶ running
  *                       ▲    │                      │
- *        ensure, once   │    └─ error, exit ──┐     │ exit
+ *        ensure, once   │    └─ error, exit ──┐     │ exit, hang
  *        back-off ended │                     ▼     ▼
  *                       └──────────────────── failed
+ *
+ * A running server that needs other settings goes back to `starting`: `bringUp` then restarts it.
  *
  * `release` stops the supervision and leaves the process running.
  */
@@ -43,24 +65,38 @@ export class Supervisor {
   readonly #released = new AbortController()
   #state: ServerState = { phase: 'absent' }
   #bringing: Promise<unknown> = Promise.resolve()
-  #serving: Serving | undefined
+  #serving: Supervised | undefined
   #runningSince: number | undefined
   #failures = 0
   #retryAt = 0
+  #settings = ''
 
   constructor(deps: SupervisorDeps) {
     this.#deps = deps
   }
 
-  /** Returns the server's state; starts the server if it is absent or due for a restart. */
-  ensure(credentials: AdminCredentials): ServerState {
+  /**
+   * Returns the server's state; starts the server if it is absent, due for a restart, or running with other settings.
+   * @param settings key of the settings that only a restart changes
+   */
+  ensure(credentials: AdminCredentials, settings = ''): ServerState {
     const { phase } = this.#state
-    const due = phase === 'absent' || (phase === 'failed' && performance.now() >= this.#retryAt)
+    const isOutdated = phase === 'running' && settings !== this.#settings
+    const due = phase === 'absent' || isOutdated || (phase === 'failed' && performance.now() >= this.#retryAt)
     if (due && !this.#released.signal.aborted) {
+      // The end of an outdated process is no failure.
+      this.#serving = undefined
+      this.#settings = settings
       this.#state = { phase: 'starting' }
       void this.#start(credentials)
     }
     return this.#state
+  }
+
+  /** Sets what a server that is starting waits for. */
+  announce(message: string): void {
+    const isNew = this.#state.phase === 'starting' && this.#state.message !== message
+    if (isNew) this.#set({ phase: 'starting', message })
   }
 
   /** Ends the supervision. Resolves when no step of a start is under way. */
@@ -84,7 +120,7 @@ export class Supervisor {
     }
   }
 
-  async #untilItAnswers(serving: Serving, credentials: AdminCredentials): Promise<void> {
+  async #untilItAnswers(serving: Supervised, credentials: AdminCredentials): Promise<void> {
     const begin = performance.now()
     const admin = { ...(await this.#deps.admin()), port: serving.port }
     const { signal } = this.#released
@@ -95,6 +131,7 @@ export class Supervisor {
       if (answer.login === 'accepted') {
         this.#runningSince = performance.now()
         this.#set({ phase: 'running', host: this.#deps.host, port: serving.port, admin })
+        void this.#stopWhenHung(serving, { ...admin, ...credentials }).catch(() => undefined)
         return
       }
       const waited = performance.now() - begin
@@ -102,11 +139,24 @@ export class Supervisor {
     }
   }
 
-  #isServing(serving: Serving): boolean {
+  /** Stops the server once it accepts no logins any more; its exit then starts it again. Rejects when the supervision is released. */
+  async #stopWhenHung(serving: Supervised, target: AdminTarget): Promise<void> {
+    const { hangCheck, logIn, logger } = this.#deps
+    if (!hangCheck) return
+    for (let failures = 0; failures < hangCheck.failures;) {
+      await delay(hangCheck.everyMs, undefined, { signal: this.#released.signal, ref: false })
+      if (!this.#isServing(serving)) return
+      failures = (await logIn(target)).login === 'accepted' ? 0 : failures + 1
+    }
+    logger.warn({ port: serving.port }, 'database server hangs: it is stopped')
+    await hangCheck.stop()
+  }
+
+  #isServing(serving: Supervised): boolean {
     return this.#serving === serving && !this.#released.signal.aborted
   }
 
-  async #exited(serving: Serving): Promise<void> {
+  async #exited(serving: Supervised): Promise<void> {
     if (!this.#isServing(serving)) return
     this.#serving = undefined
     const words = await this.#deps.lastOutput()
@@ -137,8 +187,11 @@ export class Supervisor {
 
 const UNAVAILABLE = new Set<string | undefined>(['engine_not_installed', 'unsafe_directory', 'no_engine_user'])
 
+const DISK_FULL = 'the disk of its data is full: free space there, and it starts again by itself'
+
 function explain(error: unknown): { reason: 'MotorUnavailable' | 'Crashed'; message: string } {
   const code = codeOf(error)
-  const message = error instanceof MooringError ? error.message : `it could not be started (${code ?? 'unexpected error'})`
+  const other = code === 'ENOSPC' ? DISK_FULL : `it could not be started (${code ?? 'unexpected error'})`
+  const message = error instanceof MooringError ? error.message : other
   return { reason: UNAVAILABLE.has(code) ? 'MotorUnavailable' : 'Crashed', message }
 }

@@ -154,8 +154,8 @@ async function startPeerSide({ directory, nginx, originPort, tunnels, user, stac
   }
 }
 
-/** Starts OpenSSH's server for one user. It does not run as root, which would require an installation. */
-async function startSshd(directory: string, user: SshUser): Promise<{ process: Child; port: number }> {
+/** Starts OpenSSH's server for one user, `nobody`. It does not run as root, which would require an installation. */
+export async function startSshd(directory: string, user: SshUser): Promise<{ process: Child; port: number }> {
   const found = await program('sshd', ['openssh-server', 'libwrap0', 'libnsl2', 'libtirpc3'])
   const port = await freePort()
   await mkdir(directory, { mode: 0o755 })

@@ -7,10 +7,11 @@ import { expectSuccess, type Tenant } from '../../support/api/tenant.ts'
 import { clientsOf, type Kubernetes } from '../setup/commands.ts'
 import { type Components, componentsOf } from './components.ts'
 import { Secret } from '../../../crds/core.ts'
+import { partsOf } from '../../../crds/motor.ts'
 import { DatabaseServer } from '../../../crds/database-server.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { TenantState } from '../../../operator/engines/engine.ts'
-import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import { ENGINES } from '../../../operator/engines/index.ts'
 import { createAdminCertificate } from '../../../operator/certificates/renewing-certificate.ts'
 import type { KeyPair } from '../../../operator/certificates/local-ca.ts'
 import { CA_SECRET } from '../../../operator/installation/ca.ts'
@@ -87,14 +88,11 @@ async function openEngines(kubeconfig: string): Promise<Engines> {
   const adminCertificate = createAdminCertificate({ ca: () => readCa(store), user: ADMIN_USER, now: () => new Date() })
 
   async function tenantsOn(server: DatabaseServer): Promise<readonly (readonly [string, TenantState])[]> {
-    const { host = '', port = 0 } = server.status ?? {}
-    await using admin = postgresqlAdmin({
-      host,
-      port,
-      ca,
-      client: await adminCertificate(),
-      ...(await adminCredentials(store, server)),
-    })
+    const { host = '', port = 0, tls } = server.status ?? {}
+    const proof = tls === 'none' ? {} : { ca, client: await adminCertificate() }
+    const engine = ENGINES.get(partsOf(server.spec.motor).family)
+    if (!engine) throw new Error(`no engine for ${server.spec.motor}`)
+    await using admin = engine.admin({ host, port, ...proof, ...(await adminCredentials(store, server)) })
     return [...(await admin.catalog()).tenants]
   }
 

@@ -19,7 +19,7 @@ afterAll(() => bench[Symbol.asyncDispose]())
 describe.concurrent('by kubectl', () => {
   test(
     'a deleted Secret is restored under its name with a new, working password',
-    { timeout: patient(180_000) },
+    { timeout: patient(240_000) },
     async ({ expect }) => {
       const { store } = bench.engines
       const instance = await bench.granted('careless')
@@ -41,7 +41,7 @@ describe.concurrent('by kubectl', () => {
 
   test(
     'the deletion of a namespace with 20 instances removes all their databases',
-    { timeout: patient(180_000) },
+    { timeout: patient(240_000) },
     async ({ expect }) => {
       const { call, installation } = bench.deployment
       const { organization } = bench.tenant

@@ -6,7 +6,7 @@ import { SHARED_NAMESPACE, SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { PersistentVolumeClaim } from '../../../operator/kubernetes/kinds.ts'
-import { childNames } from '../../../operator/server/kubernetes/manifests.ts'
+import { childNames, selectorOf } from '../../../operator/server/kubernetes/manifests.ts'
 import { isReady } from '../../../store/conditions.ts'
 import { keyOf } from '../../../store/port.ts'
 import type { Answer } from '../../support/api/answers.ts'
@@ -205,22 +205,25 @@ describe('the API killed', () => {
 describe('a database pod', () => {
   const IN_SHARED = ['--namespace', SHARED_NAMESPACE]
 
-  const volumes = async () =>
-    (await bench.engines.store.list(PersistentVolumeClaim, { namespace: SHARED_NAMESPACE })).items.map(
-      ({ metadata }) => metadata.uid,
-    )
+  /** Returns the ids of the volumes of one server. Others come and go: a server without instances is deleted after ten minutes. */
+  async function volumesOf(server: string): Promise<readonly string[]> {
+    const scope = { namespace: SHARED_NAMESPACE, labels: selectorOf(server) }
+    return (await bench.engines.store.list(PersistentVolumeClaim, scope)).items.map(({ metadata }) => metadata.uid)
+  }
 
   /** Creates an instance with data. Returns the pod of its server and a check that all data is kept. */
   async function keeper(identifier: string) {
-    const [instance, before] = [await bench.granted(identifier), await volumes()]
+    const instance = await bench.granted(identifier)
     await query(instance, 'CREATE TABLE kept AS SELECT 42 AS answer')
     const { items } = await bench.engines.store.list(SharedInstance, { namespace: bench.namespace })
-    const found = items.find(({ status }) => status?.name === instance.name)
+    const server = items.find(({ status }) => status?.name === instance.name)?.status?.serverRef?.name ?? ''
+    const before = await volumesOf(server)
+    expect(before).toHaveLength(1)
     return {
-      pod: childNames(found?.status?.serverRef?.name ?? '').pod,
+      pod: childNames(server).pod,
       expectKept: async () => {
         await expect.poll(() => query(instance, 'SELECT answer FROM kept'), LATER).toEqual([{ answer: 42 }])
-        expect(await volumes()).toEqual(before)
+        expect(await volumesOf(server)).toEqual(before)
       },
     }
   }

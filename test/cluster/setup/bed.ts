@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { constants } from 'node:fs'
-import { access } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { run } from './commands.ts'
 
@@ -14,6 +15,7 @@ export const BedSettings = z.object({
   TC_STATE: z.string(),
   TC_BIN: z.string(),
   TC_DOCKER_HOST_IP: z.string(),
+  TC_DOCKER_STATE: z.string(),
   TC_NET: z.string(),
   TC_POD_CIDR: z.string(),
   TC_SVC_CIDR: z.string(),
@@ -80,8 +82,8 @@ export interface Docker extends AsyncDisposable {
   readonly host: string
   /** Runs the docker client. */
   readonly docker: (title: string | undefined, args: readonly string[]) => Promise<string>
-  /** Network of an engine that the suite started, which reaches other networks only over `gateway`. Undefined for another engine. */
-  readonly isolated: { readonly gateway: string; readonly cgroupParent: string } | undefined
+  /** Network of an engine that the suite started, which reaches other networks only over `gateway`, and the path of its network namespace. Undefined for another engine. */
+  readonly isolated: { readonly gateway: string; readonly cgroupParent: string; readonly namespace: string } | undefined
 }
 
 /** Uses the engine that DOCKER_HOST names, or starts Debian's dockerd in separate namespaces. */
@@ -94,9 +96,17 @@ export async function startDocker(settings: BedSettings): Promise<Docker> {
   const file = (await isThere('/usr/bin/docker')) ? '/usr/bin/docker' : 'docker'
   return {
     ...client(dockerd.host, file),
-    isolated: { gateway: settings.TC_DOCKER_HOST_IP, cgroupParent: `/${settings.TC_NAME}-docker` },
+    isolated: {
+      gateway: settings.TC_DOCKER_HOST_IP,
+      cgroupParent: `/${settings.TC_NAME}-docker`,
+      namespace: await namespaceOf(settings),
+    },
     [Symbol.asyncDispose]: () => dockerd[Symbol.asyncDispose](),
   }
+}
+
+async function namespaceOf({ TC_DOCKER_STATE: state }: BedSettings): Promise<string> {
+  return `/proc/${(await readFile(join(state, 'init.pid'), 'utf8')).trim()}/ns/net`
 }
 
 function client(host: string, file: string): Pick<Docker, 'host' | 'docker'> {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BedSettings, bedSettings, script, startBed, type Docker, startDocker, OWNED } from './bed.ts'
 import { clientsOf, type Kubernetes, requireTools, run, say } from './commands.ts'
@@ -11,6 +11,8 @@ export interface Cluster {
   readonly kubeconfig: string
   /** Address of a Docker engine. */
   readonly dockerHost: string
+  /** Path of the network namespace of a Docker engine that the suite started. Its ports on loopback are not this machine's. */
+  readonly dockerNetwork?: string
   /** Image of the installed chart: `mooring:<tag>`. */
   readonly image: string
   /** Path of the API server's audit log; absent when it is not accessible. */
@@ -27,8 +29,13 @@ declare module 'vitest' {
 
 export const POSTGRES_IMAGES = { '14': 'postgres:14.4', '15': 'postgres:15.4' } as const
 
-/** Script that builds replacements of the official images, for machines that reach no image registry. */
-const STAND_INS = fileURLToPath(new URL('../images/postgres', import.meta.url))
+/** Names of the archives that images/exporters makes. */
+const MONITORING_ARCHIVES = ['exporter-postgresql', 'exporter-mysql', 'prometheus'] as const
+
+const ENGINE_IMAGES = ['mysql:5.7.38', 'mysql:8.0.29', 'mariadb:10.7.4', 'mongo:5.0.9', 'mongo:7.0.2'] as const
+
+/** Scripts that build replacements of the official images, for machines that reach no image registry. */
+const STAND_INS = ['postgres', 'engines', 'exporters'].map((name) => fileURLToPath(new URL(`../images/${name}`, import.meta.url)))
 
 export interface RunningCluster extends AsyncDisposable {
   readonly cluster: Cluster
@@ -60,7 +67,11 @@ export async function startCluster(): Promise<RunningCluster> {
   if (docker.isolated) setWhileStarted(started, 'TESTCONTAINERS_RYUK_DISABLED', 'true')
   const ownership = started.move()
   return {
-    cluster: { kubeconfig, dockerHost: docker.host, image: `${image.repository}:${image.tag}`, ...auditLogOf(kubeconfig) },
+    cluster: {
+      ...{ kubeconfig, dockerHost: docker.host, image: `${image.repository}:${image.tag}` },
+      ...(docker.isolated && { dockerNetwork: docker.isolated.namespace }),
+      ...auditLogOf(kubeconfig),
+    },
     clients,
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
@@ -100,7 +111,7 @@ async function makeImages({ docker, settings }: Workshop): Promise<MooringImage>
   const image = await buildMooringImage(docker, settings)
   const args = [join(settings.TC_CACHE, 'images')]
   const env = { BED: dirname(script('mkimage')) }
-  await run({ title: 'making images of PostgreSQL', file: STAND_INS, args, env })
+  for (const file of STAND_INS) await run({ title: `making images of ${basename(file)}`, file, args, env })
   return image
 }
 
@@ -116,17 +127,19 @@ interface Import extends Workshop {
   readonly archive: string
 }
 
-/** Imports the images of Mooring and PostgreSQL into the cluster and the Docker engine. */
+/** Imports the images of Mooring, the engines and the exporters into the cluster, and those of PostgreSQL into the Docker engine. */
 async function importImages({ docker, settings, kubeconfig, archive }: Import): Promise<void> {
   const directory = join(settings.TC_CACHE, 'images')
-  const postgres = Object.values(POSTGRES_IMAGES).map((name) => join(directory, `${name.replace(':', '-')}.tar`))
-  if (docker.isolated) for (const file of postgres) await docker.docker(undefined, ['load', '--quiet', '--input', file])
+  const archiveOf = (image: string): string => join(directory, `${image.replace(':', '-')}.tar`)
+  const engines = [...Object.values(POSTGRES_IMAGES), ...ENGINE_IMAGES].map(archiveOf)
+  if (docker.isolated) for (const file of engines) await docker.docker(undefined, ['load', '--quiet', '--input', file])
+  const others = [archive, ...MONITORING_ARCHIVES.map((name) => join(directory, `${name}.tar`))]
   const state = dirname(kubeconfig)
   if (existsSync(join(state, 'run/containerd.sock'))) {
     const env = { TC_STATE: state }
-    await run({ title: 'importing the images', file: script('image-import'), args: [archive, ...postgres], env })
+    await run({ title: 'importing the images', file: script('image-import'), args: [...others, ...engines], env })
   } else {
-    say(`the nodes of this cluster must be able to get ${archive} and ${postgres.join(', ')} under the names in them`)
+    say(`the nodes of this cluster must be able to get ${[...others, ...engines].join(', ')} under the names in them`)
   }
 }
 

@@ -7,7 +7,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { createCa, issueCertificate } from '../../../operator/certificates/local-ca.ts'
 import { POSTGRES_IMAGES } from './cluster.ts'
 import type { Kubernetes } from './commands.ts'
-import { KUBECTL_WAIT, SOON } from '../../support/patience.ts'
+import { KUBECTL_WAIT, LATER } from '../../support/patience.ts'
 
 /** PostgreSQL that a company runs itself, with a database for the journal as in docs/install.md. */
 export interface CompanyPostgresql extends AsyncDisposable {
@@ -49,7 +49,7 @@ export async function startCompanyPostgresql({ kubectl }: Pick<Kubernetes, 'kube
   }
 
   const rule = (text: string) => ask(text, { ...RULER, database: 'postgres' })
-  await vi.waitFor(() => rule('SELECT'), SOON)
+  await vi.waitFor(() => rule('SELECT'), LATER)
   await rule(`CREATE ROLE ${JOURNAL} LOGIN CREATEROLE PASSWORD '${PASSWORD}'`)
   await rule(`CREATE DATABASE ${JOURNAL} OWNER ${JOURNAL}`)
   return {

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { RequestFilter, RequestRecord } from '../../../journal/port.ts'
 import { keepRequests, type Open, newTunnel } from './test-journal.ts'
 import { requestRecord } from './records.ts'
-import { SOON } from '../../support/patience.ts'
+import { LATER } from '../../support/patience.ts'
 
 const HOUR_MS = 3_600_000
 const pathsOf = (records: readonly RequestRecord[]) => records.map(({ path }) => path)
@@ -87,9 +87,9 @@ export function requestClauses(open: Open): void {
         requestRecord({ tunnel, path: '/1' }),
         requestRecord({ tunnel: other, path: '/other' }),
       ])
-      await vi.waitFor(() => expect(heard).toEqual(['/1']), SOON)
+      await vi.waitFor(() => expect(heard).toEqual(['/1']), LATER)
       await keepRequests(opened.journal, [requestRecord({ tunnel, path: '/2' })])
-      await vi.waitFor(() => expect(heard).toEqual(['/1', '/2']), SOON)
+      await vi.waitFor(() => expect(heard).toEqual(['/1', '/2']), LATER)
       stop()
       await keepRequests(opened.journal, [requestRecord({ tunnel, path: '/3' })])
       expect(heard).toEqual(['/1', '/2'])

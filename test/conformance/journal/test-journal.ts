@@ -1,7 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import { expect } from 'vitest'
 import type { Journal, RequestRecord } from '../../../journal/port.ts'
-import { SOON } from '../../support/patience.ts'
+import { LATER } from '../../support/patience.ts'
 
 /** Journal for one test. Other tests may write to it at the same time. */
 export interface TestJournal extends AsyncDisposable {
@@ -19,6 +19,6 @@ export async function keepRequests(journal: Journal, records: readonly RequestRe
   for (const [tunnel, of = []] of Object.entries(Object.groupBy(records, (record) => record.tunnel))) {
     const ids = new Set(of.map(({ id }) => id))
     const found = () => journal.requests({ tunnel }, { limit: 10_000 })
-    await expect.poll(async () => (await found()).filter(({ id }) => ids.has(id)).length, SOON).toBe(ids.size)
+    await expect.poll(async () => (await found()).filter(({ id }) => ids.has(id)).length, LATER).toBe(ids.size)
   }
 }

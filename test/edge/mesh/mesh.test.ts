@@ -65,7 +65,11 @@ describe('a visitor of one edge', () => {
     const digest = (data: Buffer) => createHash('sha256').update(data).digest('hex')
     const target = await backend((asked, response) => {
       if (asked.method === 'GET') response.end(asked.url === '/' ? '' : sent)
-      else void bytesOf(asked).then((data) => response.end(digest(data)))
+      else
+        bytesOf(asked).then(
+          (data) => response.end(digest(data)),
+          () => response.destroy(),
+        )
     })
     const { hostname } = await served(target)
     const about = { host: '127.0.0.1', port: right.ports.http, headers: { Host: `${hostname}.${DOMAIN}` } }
@@ -109,6 +113,7 @@ describe('a visitor of one edge', () => {
     const target = await backend(says('plain'))
     const { hostname } = await served(target)
     const echo = createServer().on('upgrade', (_asked, socket) => {
+      socket.on('error', () => socket.destroy())
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n')
       socket.pipe(socket)
     })
@@ -126,6 +131,7 @@ describe('a visitor of one edge', () => {
     }).end()
     const back = await new Promise<string>((resolve, reject) => {
       asked.on('error', reject).on('upgrade', (_answer, socket) => {
+        socket.on('error', reject)
         socket.once('data', (data: Buffer) => {
           resolve(data.toString())
           socket.destroy()

@@ -1,6 +1,7 @@
+import { http2Session } from '../../support/edge/http2.ts'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect as connectHttp2, type IncomingHttpHeaders } from 'node:http2'
+import type { IncomingHttpHeaders } from 'node:http2'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -82,11 +83,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     { does: 'a tunnel without a client is 503', hostname: names.offline, status: 503, reason: 'tunnel_offline' },
     { does: 'a target that refuses connections is 502', hostname: dead, status: 502, reason: 'upstream_refused' },
     {
-      does: 'an unknown ACME challenge is 404',
+      does: 'an unknown ACME challenge is for the backend, as any other request',
       hostname: names.denied,
       path: '/.well-known/acme-challenge/x',
-      status: 404,
-      reason: 'unknown_challenge',
+      status: 403,
+      reason: 'ip_denied',
     },
     {
       does: 'a known ACME challenge is 200',
@@ -217,7 +218,7 @@ describe('the journal records invalid requests that name their tunnel:', () => {
   })
 
   test('over HTTP/2', async () => {
-    const client = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, { servername: host, rejectUnauthorized: false })
+    const client = http2Session(edge.httpsPort, host)
     onTestFinished(() => client.destroy())
     const stream = client.request({ ':authority': host, ':path': '/h', expect: 'more' })
     const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders]

@@ -137,6 +137,13 @@ test('the preface of HTTP/2 without TLS is 400', async () => {
   expect(await answered(edge.httpPort, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 [^]*bad_request/)
 })
 
+test('plain HTTP on the port for HTTPS is 400, names https://, and is not recorded', async () => {
+  const before = edge.records.length
+  const answer = await answered(edge.httpsPort, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+  expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*Connection: close\r\n[^]*use https:\/\/ instead of http:\/\/\n$/)
+  expect(edge.records).toHaveLength(before)
+})
+
 describe.each(['TLSv1.2', 'TLSv1.3'] as const)('a resumed session of %s', (version) => {
   const about = { host: '127.0.0.1', port: edge.httpsPort, servername: host, rejectUnauthorized: false }
   const versions = { minVersion: version, maxVersion: version } as const
@@ -163,6 +170,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('a resumed session of %s', (versi
       const next = new Promise<Buffer>((resolve) => socket.on('session', resolve))
       await once(socket, 'secureConnect')
       const client = connectHttp2(`https://${host}`, { createConnection: () => socket })
+      client.on('error', () => undefined)
       onTestFinished(() => client.destroy())
       const [headers] = (await once(client.request({ ':path': '/' }), 'response')) as [IncomingHttpHeaders]
       return { status: headers[':status'], isResumed: socket.isSessionReused(), next }

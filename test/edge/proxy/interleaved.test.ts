@@ -27,7 +27,8 @@ function dice(seed: number): (most: number) => number {
 /** Starts a backend that responds with path and body of the request. */
 async function echo(): Promise<number> {
   const server = createServer((request, response) => {
-    void buffer(request).then((body) => response.end(`${request.url ?? ''} ${body.toString('latin1')}`))
+    const respond = (body: Buffer) => void response.end(`${request.url ?? ''} ${body.toString('latin1')}`)
+    buffer(request).then(respond, () => response.destroy())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -1,5 +1,5 @@
+import { http2Session } from '../../support/edge/http2.ts'
 import { createHash } from 'node:crypto'
-import { connect as connectHttp2 } from 'node:http2'
 import dns, { type LookupAddress } from 'node:dns'
 import type { Socket } from 'node:net'
 import { afterAll, describe, expect, test, vi } from 'vitest'
@@ -197,7 +197,7 @@ test('an HTTP/2 visitor with the default window that reads late gets all of a do
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`)
   })
   const { host } = own.serve(freshHostname(), backend.port)
-  const client = connectHttp2(`https://127.0.0.1:${own.httpsPort}`, { servername: host, rejectUnauthorized: false })
+  const client = http2Session(own.httpsPort, host)
   await new Promise<void>((resolve) => client.once('remoteSettings', () => resolve()))
   const stream = client.request({ ':authority': host, ':path': '/' })
   const closed = new Promise<void>((resolve) => stream.once('close', () => resolve()))

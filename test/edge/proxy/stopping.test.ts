@@ -1,8 +1,10 @@
+import { closeOf } from '../../support/edge/raw-http.ts'
+import { http2Session } from '../../support/edge/http2.ts'
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { connect as connectTls, type SecureContext } from 'node:tls'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { DOMAIN, startProxy, selfSigned, tunnelBefore } from '../../support/edge/proxy-fixture.ts'
 import { freshHostname } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
@@ -13,8 +15,8 @@ const context = selfSigned(DOMAIN)
 const GRACE_MS = 20
 
 /** Starts an edge whose backend responds to the first request with `answer`, which may be incomplete. */
-async function underWay(answer: string) {
-  const edge = await startProxy({ contextFor: async () => context })
+async function underWay(answer: string, limits: Partial<ProxyLimits> = {}) {
+  const edge = await startProxy({ contextFor: async () => context, limits })
   let asked = false
   const tunnel = await tunnelBefore(edge, (_received, socket) => {
     if (!asked) socket.write(answer)
@@ -61,9 +63,10 @@ test.each(['http', 'https'] as const)('a request over %s without a response gets
 })
 
 test('a request that is still being sent gets 503, without a reset', async () => {
-  const fixture = await underWay('')
+  const fixture = await underWay('', { farewellMs: 60_000, lingerMs: 60_000, lingerIdleMs: 60_000 })
   const { text, errors } = visit(fixture, 'http', `Content-Length: 1000000\r\n\r\n${'x'.repeat(500_000)}`)
   expect(await fixture.stop()).toMatchObject([{ status: 503, reason: 'edge_stopping' }])
+  await vi.waitUntil(() => text().includes('\r\n\r\n'), { timeout: 60_000 })
   expect([text().slice(0, 12), errors]).toEqual(['HTTP/1.1 503', []])
 })
 
@@ -89,10 +92,7 @@ test('a response that has begun is reset, and recorded with its bytes so far', a
 
 test('a response over HTTP/2 that has begun is reset, and recorded with its bytes so far', async () => {
   const fixture = await underWay(BEGUN)
-  const session = connectHttp2(`https://127.0.0.1:${fixture.edge.httpsPort}`, {
-    servername: fixture.tunnel.host,
-    rejectUnauthorized: false,
-  })
+  const session = http2Session(fixture.edge.httpsPort, fixture.tunnel.host)
   const stream = session.request({ ':authority': fixture.tunnel.host })
   const failed = new Promise((resolve) => stream.on('error', resolve))
   await once(stream, 'data')
@@ -107,7 +107,7 @@ test('a request that waits for a client gets 503', async () => {
   const { host } = edge.serve(freshHostname(), undefined)
   const socket = connect(edge.httpPort, '127.0.0.1')
   let text = ''
-  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', () => undefined)
   socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
   await vi.waitUntil(() => held.mock.calls.length > 0, SOON)
   await edge.proxy.close(GRACE_MS)
@@ -135,7 +135,7 @@ test('a visitor in its TLS handshake is disconnected', async () => {
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).on('error', () => undefined)
   socket.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`)
   await asked.promise
-  const gone = once(socket, 'close')
+  const gone = closeOf(socket)
   const closed = edge.proxy.close(0)
   // The timer of `close` fires first.
   setTimeout(() => certificate.resolve(context), 1)

@@ -1,5 +1,5 @@
+import { http2Session } from '../../support/edge/http2.ts'
 import { once } from 'node:events'
-import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -43,7 +43,7 @@ async function underWay(transport: Transport, host: string, path: string): Promi
 }
 
 async function streamUnderWay(host: string, path: string): Promise<UnderWay> {
-  const session = connectHttp2(`https://127.0.0.1:${edge.httpsPort}`, { servername: host, rejectUnauthorized: false })
+  const session = http2Session(edge.httpsPort, host)
   onTestFinished(() => session.destroy())
   const stream = session.request({ ':path': path, ':authority': host })
   let text = ''

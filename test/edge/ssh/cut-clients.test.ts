@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { Client } from 'ssh2'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { honest, type Honest } from '../../support/edge/attack-tools.ts'
 import { answered } from '../../support/edge/raw-http.ts'
-import { logIn, protocolOf, socketOf } from '../../support/edge/ssh2-client.ts'
+import { logIn, protocolOf, socketOf, sshClient } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { patient, SOON } from '../../support/patience.ts'
 
@@ -45,8 +44,7 @@ describe.each(Object.keys(CUTS))('a client that disconnects with %s leaves no se
     'after its identification': () => raw('SSH-2.0-x\r\n'),
     'within its KEXINIT': () => raw('SSH-2.0-x\r\n\x00\x00\x04\x00\x06\x14'),
     async 'during the key exchange'() {
-      const client = new Client()
-      client.on('error', () => undefined)
+      const client = sshClient()
       client.connect({
         host: '127.0.0.1',
         port: edge.ports.ssh,
@@ -59,8 +57,7 @@ describe.each(Object.keys(CUTS))('a client that disconnects with %s leaves no se
       return socketOf(client)
     },
     async 'before its login'() {
-      const client = new Client()
-      client.on('error', () => undefined)
+      const client = sshClient()
       const asked = new Promise<void>((resolve) => {
         client.connect({
           host: '127.0.0.1',

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { Client } from 'ssh2'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { honest, type Honest } from '../../support/edge/attack-tools.ts'
 import { answered } from '../../support/edge/raw-http.ts'
-import { handlersOf, KEY, logIn, newKey, protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
+import { handlersOf, KEY, logIn, newKey, protocolOf, sendMessage, socketOf, sshClient } from '../../support/edge/ssh2-client.ts'
 import { startWholeEdge, type WholeEdge } from '../../support/edge/whole-edge.ts'
 import { freshHostname, temporaryPassword } from '../../support/edge/ssh-edge.ts'
 import { patient, SOON } from '../../support/patience.ts'
@@ -212,7 +211,7 @@ describe('clients without a login', () => {
     const hostname = freshHostname()
     await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
     const keys = Array.from({ length: 50 }, () => newKey().privateKey)
-    const client = new Client()
+    const client = sshClient()
     let tried = 0
     const said = await new Promise<Error>((resolve) => {
       client.once('error', resolve)
@@ -238,7 +237,7 @@ describe('clients without a login', () => {
     const localAddress = freshSource()
     const guess = (guessed: string, from = localAddress) =>
       new Promise<string>((resolve) => {
-        const client = new Client()
+        const client = sshClient()
         client.once('ready', () => {
           client.destroy()
           resolve('in')

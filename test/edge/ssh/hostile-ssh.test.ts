@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { Client, type ClientChannel, type ConnectConfig } from 'ssh2'
+import { type Client, type ClientChannel, type ConnectConfig } from 'ssh2'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
+import { sendMessage, socketOf, sshClient } from '../../support/edge/ssh2-client.ts'
 import { openChannel } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
@@ -35,7 +35,7 @@ interface Login {
 async function login(options: Partial<ConnectConfig> = {}, at = edge): Promise<Login> {
   const hostname = freshHostname()
   at.routes.set(hostname, { authorizedKeys: [at.publicKey] })
-  const client = new Client()
+  const client = sshClient()
   onTestFinished(() => void client.destroy())
   client.on('error', () => client.destroy())
   const gone = new Promise<void>((resolve) => {
@@ -216,7 +216,7 @@ describe('a client', () => {
     { cipher: 'aes128-cbc', kex: 'curve25519-sha256' },
     { cipher: 'aes128-gcm@openssh.com', kex: 'diffie-hellman-group1-sha1' },
   ] as const)('that supports $cipher and $kex only is rejected', async ({ cipher, kex }) => {
-    const client = new Client()
+    const client = sshClient()
     const error = await new Promise<Error>((resolve) => {
       client.on('error', resolve)
       client.connect({ host: '127.0.0.1', port: edge.port, username: 'x', algorithms: { cipher: [cipher], kex: [kex] } })

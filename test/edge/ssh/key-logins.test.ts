@@ -1,5 +1,6 @@
+import { sshClient } from '../../support/edge/ssh2-client.ts'
 import { readFileSync } from 'node:fs'
-import { Client, utils } from 'ssh2'
+import { utils } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
@@ -100,7 +101,7 @@ test('a client with only the public key learns no hostname, even with a wrong si
   const hostnames = tunnels(publicKey, {}, {})
   const [type = '', base64 = ''] = publicKey.split(' ')
   const blob = Buffer.from(base64, 'base64')
-  const client = new Client()
+  const client = sshClient()
   onTestFinished(() => void client.destroy())
   let [heard, asked] = ['', 0]
   const sent: string[] = []

@@ -7,7 +7,7 @@ import { Connection } from '../../../edge/ssh/connection.ts'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { stoppedClock } from '../../support/edge/stopped-clock.ts'
-import { socketOf } from '../../support/edge/ssh2-client.ts'
+import { socketOf, sshClient } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
 import { SOON } from '../../support/patience.ts'
 
@@ -31,7 +31,7 @@ type SshEdge = Awaited<ReturnType<typeof startSshEdge>>
 
 /** Logs in. @returns `in`, or the error's message */
 function logIn(port: number, options: ConnectConfig): Promise<string> {
-  const client = new Client()
+  const client = sshClient()
   return new Promise((resolve) => {
     const settle = (outcome: string) => {
       client.destroy()
@@ -80,8 +80,8 @@ test('a flood of failed logins is served at a fixed rate, and a valid key of its
   let [handshakes, isOver] = [0, false]
   async function guess(): Promise<void> {
     while (!isOver) {
-      const client = new Client()
-      client.once('handshake', () => (handshakes += 1)).on('error', () => undefined)
+      const client = sshClient()
+      client.once('handshake', () => (handshakes += 1))
       client.connect({ host: '127.0.0.1', port: edge.port, username: hostname, password: 'mt_guess' })
       await new Promise((resolve) => client.once('close', () => resolve(undefined)))
     }

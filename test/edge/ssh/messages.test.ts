@@ -2,11 +2,11 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { Client, type ConnectConfig } from 'ssh2'
+import { type Client, type ConnectConfig } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { sentences } from '../../../edge/ssh/sentences.ts'
 import { string, uint32 } from '../../../edge/ssh/wire-format.ts'
-import { protocolOf, sendMessage, socketOf } from '../../support/edge/ssh2-client.ts'
+import { protocolOf, sendMessage, socketOf, sshClient } from '../../support/edge/ssh2-client.ts'
 import { freshHostname, startSshEdge } from '../../support/edge/ssh-edge.ts'
 import { patient, SOON } from '../../support/patience.ts'
 
@@ -38,7 +38,7 @@ async function login(options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   const hostname = freshHostname()
   edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] })
   const unknown: number[] = []
-  const client = new Client()
+  const client = sshClient()
   onTestFinished(() => void client.destroy())
   const gone = new Promise<void>((resolve) => {
     client.once('close', () => resolve())
@@ -143,7 +143,7 @@ const asks = (...rest: Buffer[]) => Buffer.concat([Buffer.of(50), string('user-a
 
 /** Sends the message in place of a login, and again after each rejection. */
 async function asked(message: Buffer) {
-  const client = new Client()
+  const client = sshClient()
   onTestFinished(() => void client.destroy())
   const said = new Promise<string>((resolve) => client.once('error', ({ message: text }) => resolve(text)))
   let refused = 0

@@ -1,7 +1,7 @@
+import { sshClient } from '../../support/edge/ssh2-client.ts'
 import { createHash, randomBytes } from 'node:crypto'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
-import { Client } from 'ssh2'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Namespace } from '../../../crds/core.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
@@ -92,7 +92,7 @@ async function makePassword({ namespace, name: tunnel, hostname }: Served, made:
 
 /** Logs in and requests a forward. @returns the uid of the opened tunnel, or the error's message */
 function logIn(username: string, password: string, bind = ''): Promise<string | undefined> {
-  const client = new Client()
+  const client = sshClient()
   const before = records.length
   onTestFinished(() => void client.destroy())
   return new Promise((resolve) => {

@@ -1,3 +1,4 @@
+import { closeOf } from '../../support/edge/raw-http.ts'
 import { describe, expect, test, vi } from 'vitest'
 import { startEchoTunnels } from '../../support/edge/channels.ts'
 import { freshHostname, startSshEdge, temporaryPassword } from '../../support/edge/ssh-edge.ts'
@@ -120,7 +121,7 @@ describe('a login', () => {
     await using own = await startSshEdge({ loginGraceMs: 100 })
     const { connect } = await import('node:net')
     const socket = connect(own.port, '127.0.0.1')
-    const closed = new Promise((resolve) => socket.once('close', resolve))
+    const closed = closeOf(socket)
     socket.resume()
     await closed
   })

@@ -1,7 +1,8 @@
+import { sshClient } from '../../support/edge/ssh2-client.ts'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { Client, type ClientChannel } from 'ssh2'
+import { type Client, type ClientChannel } from 'ssh2'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { openChannel } from '../../support/edge/channels.ts'
@@ -187,7 +188,7 @@ describe('a subsystem', () => {
 describe('a client that reads its streams', () => {
   async function connected() {
     const { hostname, url } = newTunnel()
-    const client = new Client()
+    const client = sshClient()
     onTestFinished(() => void client.destroy())
     await new Promise<void>((resolve, reject) => {
       client.once('ready', () => resolve()).once('error', reject)
@@ -221,7 +222,7 @@ describe('a client that reads its streams', () => {
     expect(result).toEqual({
       status: 1,
       data: '',
-      stderr: 'Mooring: there is no "net?[2Jconf" here. A connection forwards port 80 (-R), and runs nothing.\n',
+      stderr: 'Mooring: there is no "net?[2Jconf" here. A connection forwards ports, and runs nothing.\n',
     })
   })
 

@@ -1,5 +1,5 @@
+import { sshClient } from '../../support/edge/ssh2-client.ts'
 import { connect } from 'node:net'
-import { Client } from 'ssh2'
 import { expect, test, vi } from 'vitest'
 import { DEFAULT_SSH_LIMITS } from '../../../edge/ssh/limits.ts'
 import { sentences } from '../../../edge/ssh/sentences.ts'
@@ -37,7 +37,7 @@ interface Outcome {
 
 /** Logs in with one password after the other. */
 function logIn({ ports }: WholeEdge, { from, username, passwords }: Attempt): Promise<Outcome> {
-  const client = new Client()
+  const client = sshClient()
   const left = passwords.map((password) => ({ type: 'password' as const, username, password }))
   return new Promise((resolve) => {
     const settle = (said: string) => {

@@ -9,7 +9,7 @@ import type { RequestRecord } from '../../../journal/port.ts'
 import { createPostgresqlReader, createPostgresqlWriter, type JournalLogin } from '../../../journal/postgresql.ts'
 import { silent } from '../../support/journal/temporary-journal.ts'
 import { createKeeper } from '../../../journal/postgresql/keeper.ts'
-import { SOON, patient } from '../../support/patience.ts'
+import { LATER, patient } from '../../support/patience.ts'
 
 const parts = new AsyncDisposableStack()
 let server: JournalServer
@@ -35,9 +35,9 @@ test('an unavailable journal fails reads with journal_away, and is read again on
       (sessions) => sessions,
       () => undefined,
     )
-  await expect.poll(read, SOON).toEqual([])
+  await expect.poll(read, LATER).toEqual([])
   await server.server.crash()
-  await expect.poll(read, SOON).toEqual([])
+  await expect.poll(read, LATER).toEqual([])
 })
 
 test('the error of an unavailable journal contains no password', async () => {
@@ -48,7 +48,7 @@ test('the error of an unavailable journal contains no password', async () => {
 
 test(
   'followers receive requests after a crash of the server, including requests recorded meanwhile',
-  { timeout: patient(40_000) },
+  { timeout: patient(240_000) },
   async () => {
     await using reader = createPostgresqlReader({ login: () => Promise.resolve(server.logins.reader), log: silent })
     await using edge = createPostgresqlWriter({ login: () => Promise.resolve(server.logins.edge), log: silent })
@@ -61,9 +61,9 @@ test(
     await expect.poll(() => received).toEqual(['/before'])
     await server.server.crash()
     edge.request(requestRecord({ tunnel, path: '/meanwhile' }))
-    await expect.poll(() => received, SOON).toEqual(['/before', '/meanwhile'])
+    await expect.poll(() => received, LATER).toEqual(['/before', '/meanwhile'])
     edge.request(requestRecord({ tunnel, path: '/after' }))
-    await expect.poll(() => received, SOON).toEqual(['/before', '/meanwhile', '/after'])
+    await expect.poll(() => received, LATER).toEqual(['/before', '/meanwhile', '/after'])
   },
 )
 
@@ -87,18 +87,18 @@ test('a changed login replaces the connections of writer and follower', async ()
   }
   await using reader = createPostgresqlReader({ login: () => Promise.resolve(login), log: silent })
   reader.follow(tunnel, () => undefined)
-  await expect.poll(followerRoles, SOON).toEqual(['journal_reader'])
+  await expect.poll(followerRoles, LATER).toEqual(['journal_reader'])
   login = owner
   const search = () => reader.requests({ tunnel }, { limit: 1 })
   await expect
     .poll(async () => {
       await search()
       return followerRoles()
-    }, SOON)
+    }, LATER)
     .toEqual(['journal_owner'])
 })
 
-test('the identity check reconnects when the server does not respond', async () => {
+test('the identity check reconnects when the server does not respond', { timeout: patient(240_000) }, async () => {
   const { port } = server.server.target
   const lines: Socket[] = []
   await using between = await listening((client) => {

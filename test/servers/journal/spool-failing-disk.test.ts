@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallDisk } from '../../support/postgresql/disks.ts'
 import { connectionRecord } from '../../conformance/journal/records.ts'
 import { type ReadableJournal, readableJournal, temporarySpool } from '../../support/journal/journal-server.ts'
-import { SOON, patient } from '../../support/patience.ts'
+import { LATER, patient } from '../../support/patience.ts'
 
 const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
 const FAILS = 'disk of the journal spool fails; retrying'
@@ -42,11 +42,11 @@ test('on a failing disk the spool sets a metric and keeps running, and ships its
     // Existing files can be written, but neither read nor followed by another file.
     await temporary.setLogin(journal.server.logins.edge)
     await spool.shipped(patient(1_000))
-    await expect.poll(failing, SOON).toBe(1)
+    await expect.poll(failing, LATER).toBe(1)
     await rename(moved, temporary.directory)
     await spool.connection(meanwhile)
     await spool.shipped(patient(10_000))
-    await expect.poll(failing, SOON).toBe(0)
+    await expect.poll(failing, LATER).toBe(0)
   }
   expect(await idsKept()).toEqual([before.id, meanwhile.id])
   expect(await readdir(temporary.directory)).toEqual([])
@@ -71,7 +71,7 @@ test('on a full disk the spool acknowledges events only once space is free', asy
       await spool.connection(record)
       acknowledged += 1
     })
-    await expect.poll(() => lines, SOON).toContain(FAILS)
+    await expect.poll(() => lines, LATER).toContain(FAILS)
     expect(acknowledged).toBe(0)
     await makeRoom()
     await Promise.all(waiting)

@@ -24,7 +24,7 @@ test('on a full disk acknowledgements wait and requests queue up to a bound, unt
       for (let count = 0; count < 100; count += 1) journal.request(requestRecord({ tunnel, path }))
       return journal.dropped()
     }
-    await expect.poll(sendMore, { interval: 10, timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(sendMore, { interval: 10, timeout: 60_000 }).toBeGreaterThan(0)
     const newest = requestRecord({ tunnel, path: '/newest' })
     journal.request(newest)
     expect(await journal.openSessions()).toEqual([first])

@@ -83,7 +83,7 @@ test('a TenantNamespace deleted by kubectl deletes its Namespace and the databas
   await Promise.all(['a', 'b'].map((name) => ready(operator, name)))
   await operator.store.delete(TenantNamespace, { name: NAMESPACE })
   const isDeleted = (now: unknown) => (now === undefined ? { gone: true } : undefined)
-  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, isDeleted, AbortSignal.timeout(patient(15_000)))
+  await operator.caches.tenantNamespaces.waitFor({ name: NAMESPACE }, isDeleted, AbortSignal.timeout(patient(60_000)))
   expect(await operator.store.get(Namespace, { name: NAMESPACE })).toBeUndefined()
   expect(await tenants()).toEqual([])
 })

@@ -7,7 +7,7 @@ import { openTemporaryStore } from '../../support/store/temporary-store.ts'
 import type { Store } from '../../../store/port.ts'
 import { type RunningOperator, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../../support/postgresql/postgres.ts'
-import { SOON } from '../../support/patience.ts'
+import { LATER } from '../../support/patience.ts'
 
 const SWEEP = { every: { sessionsMs: 60_000, sweepMs: 100 } }
 
@@ -55,7 +55,7 @@ test('an operator that starts with reconciled objects and sweeps writes nothing'
   await using next = await startOperator({ target: server.target, settings: SWEEP, over: temporary.store, wrap: () => counted })
   // Each instance was reconciled once, and all Secrets were listed several times.
   await expect.poll(() => seen.secretsRead).toBeGreaterThan(names.length)
-  await expect.poll(() => seen.sweeps, SOON).toBeGreaterThan(3)
+  await expect.poll(() => seen.sweeps, LATER).toBeGreaterThan(3)
   expect(next.instances.list().every(isReady)).toBe(true)
   expect(writes).toEqual([])
   expect((await temporary.store.list(Region)).resourceVersion).toBe(resourceVersion)

@@ -26,7 +26,7 @@ afterAll(async () => {
 async function start(instances: number) {
   const operator = await startOperator({
     ...{ target: server.target, over: temporary.store },
-    settings: { quotas: { instances, tunnels: 0 } },
+    settings: { quotas: { instances, databases: 0, tunnels: 0 } },
   })
   return { ...operator, ...viewOf(operator) }
 }

@@ -32,6 +32,24 @@ describe.each(SERIES)('PostgreSQL %s: a rotation', (series) => {
     await expect(bench.as({ ...tenant, password: 'third' })).rejects.toMatchObject(WRONG)
   })
 
+  test('is verified independent of the settings that the tenant made for its role', async () => {
+    const tenant = await bench.tenant('odd')
+    const client = await bench.as(tenant)
+    for (const owner of ['ROLE odd', 'ROLE odd IN DATABASE odd']) {
+      await client.query(`ALTER ${owner} SET local_preload_libraries = 'nothing'`)
+      await client.query(`ALTER ${owner} SET statement_timeout = 1`)
+      await client.query(`ALTER ${owner} SET idle_session_timeout = 1`)
+      await client.query(`ALTER ${owner} SET client_encoding = 'SQL_ASCII'`)
+      await client.query(`ALTER ${owner} SET role = 'pg_monitor'`)
+      await client.query(`ALTER ${owner} SET client_min_messages = 'debug5'`)
+      await client.query(`ALTER ${owner} SET search_path = 'nothing'`)
+    }
+    await expect(client.query(`ALTER ROLE odd SET session_preload_libraries = 'nothing'`)).rejects.toMatchObject({ code: DENIED })
+    await expect(bench.as(tenant)).rejects.toMatchObject({ code: '58P01' })
+    await bench.admin.setPassword({ ...tenant, password: 'second' })
+    await bench.admin.verify({ ...tenant, password: 'second' })
+  })
+
   test('removes the members of the role, which could set its password', async () => {
     const [tenant, mallory] = [await bench.tenant('joined'), await bench.tenant('mallory')]
     const grant = (await bench.as(tenant)).query('GRANT joined TO mallory')

@@ -36,14 +36,14 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     await bench.admin.verify(await bench.tenant('afterwards'))
   })
 
-  test('twenty concurrent claims from a pool of five each get their own database', { timeout: patient(120_000) }, async () => {
+  test('twenty concurrent claims from a pool of five each get their own database', { timeout: patient(240_000) }, async () => {
     await bench.settle(5)
     const tenants = await Promise.all(Array.from({ length: 20 }, (_, i) => bench.tenant(`crowd${i}`)))
     for (const tenant of tenants) await bench.admin.verify(tenant)
     expect(await bench.admin.catalog()).toMatchObject({ spare: 0, leftovers: [] })
   })
 
-  test('concurrent claims of two processes never take the same spare', { timeout: patient(60_000) }, async () => {
+  test('concurrent claims of two processes never take the same spare', { timeout: patient(240_000) }, async () => {
     await bench.settle(4)
     await using other = postgresqlAdmin(bench.server.target)
     await other.catalog()

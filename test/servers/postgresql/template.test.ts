@@ -88,7 +88,7 @@ describe.each(SERIES)('PostgreSQL %s copies a template', (series) => {
     ])
   })
 
-  test('in several concurrent calls', { timeout: patient(60_000) }, async () => {
+  test('in several concurrent calls', { timeout: patient(240_000) }, async () => {
     const model = await bench.tenant('popular')
     const source = await bench.as(model)
     await source.query('CREATE TABLE t (n int); ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC')

@@ -39,7 +39,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant can use', (series) => {
     return postgresql.uri({ host, port, name, password, caFile: undefined })
   }
 
-  test('pg_dump, and pg_restore into the database of another tenant', { timeout: patient(60_000) }, async () => {
+  test('pg_dump, and pg_restore into the database of another tenant', { timeout: patient(240_000) }, async () => {
     const from = await bench.tenant('dumped')
     const to = await bench.tenant('restored')
     const client = await bench.as(from)
@@ -67,7 +67,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant can use', (series) => {
     }
   })
 
-  test('pgbench for initialization and a short run', { timeout: patient(60_000) }, async () => {
+  test('pgbench for initialization and a short run', { timeout: patient(240_000) }, async () => {
     const uri = uriOf(await bench.tenant('benched'))
     await run(await tool('pgbench'), ['-i', '-q', uri])
     const { stdout } = await run(await tool('pgbench'), ['-c', '4', '-t', '5', uri])

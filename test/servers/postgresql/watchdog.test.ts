@@ -14,12 +14,14 @@ const rejection = (work: Promise<unknown>): Promise<unknown> => work.then(() => 
 describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
   const bench = postgresqlBench(series)
 
-  async function isAsleep(name: string): Promise<boolean> {
+  async function hasSession(name: string, condition: string): Promise<boolean> {
     const root = await bench.server.client()
-    const { rowCount } = await root.query(`SELECT FROM pg_stat_activity WHERE usename = $1 AND wait_event = 'PgSleep'`, [name])
+    const { rowCount } = await root.query(`SELECT FROM pg_stat_activity WHERE usename = $1 AND ${condition}`, [name])
     await root.end()
     return rowCount === 1
   }
+
+  const isAsleep = (name: string): Promise<boolean> => hasSession(name, `wait_event = 'PgSleep'`)
 
   async function expectOpen(client: pg.Client): Promise<void> {
     expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
@@ -55,6 +57,8 @@ describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
     const [client, idle] = [await bench.as(tenant), await bench.as(tenant)]
     await client.query('SET idle_in_transaction_session_timeout = 0')
     await rejection(client.query(sql))
+    // A server sends the error of a statement before it shows the new state of the session.
+    await until(() => hasSession('dozing', `state LIKE 'idle in transaction%'`))
     expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 0 })
     expect(await bench.admin.enforce({ ...UNLIMITED, idleTransactionMs: 0 })).toEqual({ cancelled: 0, ended: 1 })
     await expect(client.query('SELECT 1')).rejects.toThrow()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { BINARIES, packageDirectory } from '../../../operator/server/process/programs/binaries.ts'
+import { BINARIES, directoryOf } from '../../../operator/server/process/programs/binaries.ts'
 import {
   copyEngine,
   distrustExtensions,
@@ -39,15 +39,23 @@ async function scratch(): Promise<Scratch> {
   return { source, copies: join(root, 'mooring', 'engines'), [Symbol.asyncDispose]: () => rm(root, { recursive: true }) }
 }
 
+const PACKAGE = {
+  label: 'postgresql',
+  part: 'native',
+  changes: 'links',
+  apply: linkLibraries,
+}
+const copyPackage = ({ source, copies }: Scratch): Promise<string> => copyEngine(source, copies, PACKAGE)
+
 test('a package that its user can access is not copied', async () => {
   // Its owner can, whatever the permissions of the directories above the repository.
-  const { uid, gid } = await lstat((await packageDirectory(binaries)) ?? '')
-  expect(await installEngine(binaries, { user: { uid, gid } })).toBe(await packageDirectory(binaries))
+  const { uid, gid } = await lstat((await directoryOf(binaries)) ?? '')
+  expect(await installEngine(binaries, { user: { uid, gid } })).toBe(await directoryOf(binaries))
 })
 
 test('a copy runs, is writable only for its creator, and is created once by concurrent calls', async () => {
   await using at = await scratch()
-  const paths = await Promise.all([1, 2, 3].map(() => copyEngine(at.source, at.copies, 'postgresql')))
+  const paths = await Promise.all([1, 2, 3].map(() => copyPackage(at)))
   expect(new Set(paths).size).toBe(1)
   expect(await readdir(at.copies)).toHaveLength(1)
   const [path = ''] = paths
@@ -57,14 +65,14 @@ test('a copy runs, is writable only for its creator, and is created once by conc
   expect(await readFile(join(path, 'native/lib/libpq.so.5'), 'utf8')).toBe('a library')
   const { stdout } = await promisify(execFile)(join(path, 'native/bin/postgres'), ['--version'])
   expect(stdout).toContain('15.4')
-  expect(await copyEngine(at.source, at.copies, 'postgresql')).toBe(path)
+  expect(await copyPackage(at)).toBe(path)
 })
 
 test.each(['the copy', 'its parent'])('an installation fails when other users may write to %s', async (which) => {
   await using at = await scratch()
-  const path = await copyEngine(at.source, at.copies, 'postgresql')
+  const path = await copyPackage(at)
   await chmod(which === 'the copy' ? path : dirname(path), 0o777)
-  await expect(copyEngine(at.source, at.copies, 'postgresql')).rejects.toMatchObject({ code: 'unsafe_directory' })
+  await expect(copyPackage(at)).rejects.toMatchObject({ code: 'unsafe_directory' })
 })
 
 test('missing links of libraries are created', async () => {
@@ -81,4 +89,23 @@ test('no extension stays trusted, and the rest of a control file is unchanged', 
   const distrusted = CITEXT.replace('trusted = true\n', '')
   expect(await readFile(join(at.source, CONTROL), 'utf8')).toBe(distrusted)
   expect(await readdir(join(at.source, 'native/share/postgresql/extension'))).toEqual(['citext.control'])
+})
+
+test('an engine of the cache that its user cannot reach runs from a copy', async () => {
+  await using at = await scratch()
+  const cache = join(dirname(at.source), 'cache')
+  const mariadb = BINARIES.find(({ id }) => id === 'mariadb-10.11.19')
+  if (!mariadb) throw new Error('no binaries of MariaDB')
+  const install = (): Promise<string> => installEngine(mariadb, { cache, copies: at.copies, user: { uid: 65_534, gid: 65_534 } })
+  await expect(install()).rejects.toMatchObject({ code: 'engine_not_installed' })
+  const directory = join(cache, mariadb.id)
+  for (const name of ['bin', 'share/charsets', 'lib']) await mkdir(join(directory, name), { recursive: true })
+  await writeFile(join(directory, mariadb.executable), '#!/bin/sh\necho "mariadbd 10.11.19"\n', { mode: 0o755 })
+  await writeFile(join(directory, 'lib/libaio.so.1'), 'a library')
+  await chmod(cache, 0o700)
+  const copy = await install()
+  expect(dirname(copy)).toBe(at.copies)
+  expect(await readFile(join(copy, 'lib/libaio.so.1'), 'utf8')).toBe('a library')
+  const { stdout } = await promisify(execFile)(join(copy, mariadb.executable))
+  expect(stdout).toContain('10.11.19')
 })

@@ -9,9 +9,9 @@ import { holdersOf, isAlive, parseStat, processOf, sendSignal, waitForExit } fro
 import { openDirectory } from '../../../operator/server/process/spawn/spawn-engine.ts'
 import { patient } from '../../support/patience.ts'
 
-const stat = (command: string, state: string, startTime: number): string => {
-  const before = Array.from({ length: 18 }, (_, at) => `${at}`).join(' ')
-  return `12 (${command}) ${state} ${before} ${startTime} 1000 2000\n`
+const stat = (command: string, state: string, startTime: number, threads = 1): string => {
+  const before = Array.from({ length: 16 }, (_, at) => `${at}`).join(' ')
+  return `12 (${command}) ${state} ${before} ${threads} 0 ${startTime} 1000 2000\n`
 }
 
 test('parseStat reads the start time after any command name', () => {
@@ -26,6 +26,10 @@ test.each(['Z', 'X'])('parseStat treats a process in state %s as dead', (state) 
   expect(parseStat(stat('postgres', state, 5))).toBeUndefined()
 })
 
+test('parseStat treats a zombie as alive while it has further threads, which hold its ports and locks', () => {
+  expect(parseStat(stat('mysqld', 'Z', 5, 2))).toBe('5')
+})
+
 test('parseStat does not throw for any text', () => {
   fc.assert(fc.property(fc.string(), (text) => void parseStat(text)))
 })
@@ -37,7 +41,7 @@ test('sendSignal signals a process only when its start time matches', async () =
   expect(await sendSignal({ ...id, startTime: '1' }, 'SIGKILL')).toBe(false)
   expect(await isAlive(id)).toBe(true)
   expect(await sendSignal(id, 'SIGKILL')).toBe(true)
-  expect(await waitForExit([id], patient(10_000))).toBe(true)
+  expect(await waitForExit([id], patient(60_000))).toBe(true)
   expect(await sendSignal(id, 'SIGKILL')).toBe(false)
 })
 
@@ -53,7 +57,7 @@ test('holdersOf finds the processes that hold a directory, including forked ones
   expect(holders.map(({ pid }) => pid)).toContain(shell.pid)
   expect(holders.length).toBe(2)
   await Promise.all(holders.map((holder) => sendSignal(holder, 'SIGKILL')))
-  await waitForExit(holders, patient(10_000))
+  await waitForExit(holders, patient(60_000))
   expect(await holdersOf(directory)).toEqual([])
   await rmdir(directory)
 })

@@ -16,7 +16,7 @@ import {
   runtimeIn,
   scratch,
 } from '../../support/operator/process-runtime.ts'
-import { SOON, patient } from '../../support/patience.ts'
+import { patient } from '../../support/patience.ts'
 
 test('a server keeps its port over a restart unless another process uses it', async () => {
   await using at = await scratch()
@@ -77,6 +77,6 @@ test('close during the creation of a data directory leaves no process', async ()
     interval: 5,
   })
   await runtime.close()
-  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).toEqual([]), SOON)
+  await vi.waitFor(async () => expect(await holdersOf(paths.unfinished)).toEqual([]), { timeout: patient(10_000), interval: 5 })
   await expect(access(paths.data)).rejects.toThrow('ENOENT')
 })

@@ -133,5 +133,6 @@ export const shownInstance = ({ region, motor }: Installation, known: Partial<In
   engineVersion: '15.4',
   expiresAt: null,
   tls: { required: expect.any(Boolean) as boolean, ca: null },
+  ...{ statusReason: null, statusCode: null },
   ...known,
 })

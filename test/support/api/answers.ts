@@ -32,6 +32,15 @@ export interface Data {
   readonly instances: readonly Instance[]
   readonly extensions: readonly { readonly name: string; readonly version: string | null; readonly installed: boolean }[]
   readonly regions: readonly Region[]
+  readonly metadata: {
+    readonly plans: readonly { readonly id: string; readonly memoryMiB: number; readonly storageGiB: number }[]
+    readonly billableItems: readonly { readonly id: string }[]
+  }
+  readonly usage: readonly UsageAnswer[]
+  readonly metrics: MetricsAnswer
+  readonly database: Database
+  readonly databases: readonly Database[]
+  readonly backups: readonly Backup[]
   readonly organization: Named
   readonly organizations: readonly Named[]
   readonly namespace: Named
@@ -43,6 +52,7 @@ export interface Data {
   readonly tunnel: Tunnel
   readonly tunnels: readonly Tunnel[]
   readonly certificate: Certificate
+  readonly history: readonly object[]
   /** Temporary password of a tunnel. */
   readonly password: { readonly id: string; readonly password: string; readonly expiresAt: string }
   readonly requests: readonly {
@@ -59,6 +69,10 @@ export interface Data {
     readonly authMethod: string | null
     readonly reason: string | null
   }[]
+  readonly webhook: WebhookAnswer
+  readonly webhooks: readonly WebhookAnswer[]
+  readonly delivery: DeliveryAnswer
+  readonly deliveries: readonly DeliveryAnswer[]
   readonly entries: readonly {
     readonly action: string
     readonly via: string
@@ -71,6 +85,15 @@ export interface Data {
   readonly steps: readonly { readonly check: string; readonly verdict: string; readonly detail: string }[]
   readonly answer: { readonly status: number | null; readonly reason: string | null }
   readonly nextCursor: string | null
+}
+
+export interface Backup {
+  readonly id: string
+  readonly kind: string
+  readonly status: string
+  readonly sizeBytes: number
+  readonly error: string | null
+  readonly lastVerifiedRestore: string | null
 }
 
 export interface Tunnel {
@@ -95,11 +118,38 @@ export interface Tunnel {
   readonly createdAt: string
 }
 
+export interface WebhookAnswer {
+  readonly id: string
+  readonly url: string
+  readonly events: readonly string[]
+  readonly enabled: boolean
+  readonly disabledReason: string | null
+  readonly createdAt: string
+  readonly secret?: string
+}
+
+export interface DeliveryAnswer {
+  readonly id: string
+  readonly eventId: string
+  readonly type: string
+  readonly attempt: number
+  readonly status: string
+  readonly requestedAt: string | null
+  readonly responseStatus: number | null
+  readonly durationMs: number | null
+  readonly responseBody: string | null
+  readonly error: string | null
+  readonly nextAttemptAt: string | null
+}
+
 interface Certificate {
   readonly status: string
   readonly domain: string
   readonly obtainedAt: string
   readonly expiresAt: string
+  readonly issuer: string | null
+  readonly lastError: string | null
+  readonly nextAttemptAt: string | null
 }
 
 export interface Instance {
@@ -118,6 +168,67 @@ export interface Instance {
   readonly expiresAt: string | null
   readonly uri: string
   readonly tls: { readonly required: boolean; readonly ca: string | null }
+  readonly statusReason: string | null
+  readonly statusCode: string | null
+}
+
+export interface UsageAnswer {
+  readonly item: string
+  readonly unit: string
+  readonly quantity: string
+  readonly from: string
+  readonly to: string
+}
+
+export interface SampleAnswer {
+  readonly at: string
+  readonly connections: number
+  readonly sizeBytes: number
+  readonly transactionsPerSecond: number | null
+  readonly cacheHitRatio: number | null
+  readonly slowStatements: number | null
+  readonly backupAgeSeconds: number | null
+}
+
+export interface MetricsAnswer {
+  readonly monitoring: boolean
+  readonly from: string
+  readonly to: string
+  readonly latest: SampleAnswer | null
+  readonly series: readonly SampleAnswer[]
+}
+
+export interface Database {
+  readonly id: string
+  readonly name: string
+  readonly organization: string
+  readonly namespace: string
+  readonly engine: string
+  readonly region: string
+  readonly plan: string
+  readonly status: string
+  readonly statusReason: string | null
+  readonly statusCode: string | null
+  readonly firewallRules: readonly { readonly cidr: string; readonly description?: string }[]
+  readonly privateNetwork: boolean
+  readonly pointInTimeRecovery: { readonly retentionDays: number } | null
+  readonly restoreWindow: { readonly earliest: string; readonly latest: string } | null
+  readonly sshTunnel: { readonly authMode: string; readonly authorizedKeys: readonly string[] } | null
+  readonly monitoring: boolean
+  readonly engineVersion: string | null
+  readonly createdAt: string
+  readonly createdBy: string | null
+  readonly connection: {
+    readonly host: string
+    readonly port: number
+    readonly user: string
+    readonly password: string
+    readonly database: string
+    readonly uri: string
+    readonly ca: string | null
+    readonly internalHost: string | null
+    readonly ssh?: { readonly command: string; readonly hostname: string; readonly knownHosts: readonly string[] }
+  } | null
 }
 
 export interface Region {

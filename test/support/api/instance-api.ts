@@ -17,7 +17,7 @@ import type { Kind } from '../../../crds/kind.ts'
 import { labels, namespaceName, type Role } from '../../../crds/names.ts'
 import { Plan } from '../../../crds/plan.ts'
 import { Region } from '../../../crds/region.ts'
-import { CLUSTER_ROLES } from '../../../crds/roles.ts'
+import { CLUSTER_ROLES } from '../../../crds/schema/roles.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import type { Access } from '../../../store/access.ts'
 import { createCache } from '../../../store/cache.ts'
@@ -28,7 +28,7 @@ import { type InstancePlayer, playOperator } from './instance-player.ts'
 import type { InstanceView } from '../../../apiserver/instances/instance-view.ts'
 
 /** Users of the tests, each with one role in one namespace of the organization `acme`. */
-const MEMBERS: Readonly<Record<string, { readonly namespace: string; readonly role: Role }>> = {
+export const MEMBERS: Readonly<Record<string, { readonly namespace: string; readonly role: Role }>> = {
   erin: { namespace: 'prod', role: 'editor' },
   vera: { namespace: 'prod', role: 'viewer' },
   olaf: { namespace: 'other', role: 'editor' },
@@ -58,7 +58,7 @@ export interface InstanceApi extends AsyncDisposable {
 }
 
 /** Access by the real rules of roles, over fixed members. */
-const access: Access = {
+export const access: Access = {
   async may({ user }, { verb, resource, namespace }) {
     const member = MEMBERS[user]
     if (!member || namespaceName('acme', member.namespace) !== namespace) return false
@@ -158,7 +158,8 @@ export async function startInstanceApi({ between = (store) => store, ...limits }
   return { store, operator, untilInstance, call, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
-async function seed(store: InstanceApi['store']): Promise<void> {
+/** Creates the namespaces `acme/prod` and `acme/other`, and a region with PostgreSQL 14 and 15. */
+export async function seed(store: Store): Promise<void> {
   for (const slug of ['prod', 'other']) {
     const metadata = { name: namespaceName('acme', slug), labels: { [labels.organization]: 'acme', [labels.namespace]: slug } }
     await store.create(Namespace, { metadata })

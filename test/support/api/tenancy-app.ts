@@ -77,7 +77,7 @@ export async function serveTenancy(options: { readonly now?: () => Date } = {}) 
   await caches.clusterRoleBindings.waitFor(
     { name: 'mooring-platform-admins' },
     (found) => found,
-    AbortSignal.timeout(patient(10_000)),
+    AbortSignal.timeout(patient(60_000)),
   )
 
   const access = createRoleAccess(caches)

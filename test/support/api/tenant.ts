@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { importJWK, type JWTPayload, SignJWT } from 'jose'
 import { type Answer, codeOf, type Instance, type Tunnel, type Call } from './answers.ts'
+import { removeDatabases } from './databases.ts'
 import type { Installation } from '../deployment/installation.ts'
 
 export type Role = 'viewer' | 'editor' | 'admin'
@@ -21,7 +22,7 @@ export interface Tenant {
   instance(more?: object): Promise<Instance>
   /** Creates a tunnel with this config as an editor, in the region that has tunnels. */
   tunnel(config?: object): Promise<Tunnel>
-  /** Deletes all instances, tunnels and API tokens, then the namespace and the organization. */
+  /** Deletes all databases, tunnels and API tokens, then the namespace and the organization. */
   remove(): Promise<void>
 }
 
@@ -57,26 +58,27 @@ export async function createTenant({ call, tokens, instanceBody, slug }: TenantD
     return (await expectSuccess(as('editor')('POST', `${path}/tunnels`, { body }))).body.data.tunnel
   }
 
-  /** A long deletion is answered with 202; the next request for it waits for the same deletion. */
-  async function removeInstance(instancePath: string): Promise<void> {
-    const answer = await as('admin')('DELETE', instancePath)
-    if (answer.status === 202) await removeInstance(instancePath)
-    else if (answer.status !== 404) await expectSuccess(Promise.resolve(answer))
-  }
-
   async function remove(): Promise<void> {
     const admin = as('admin')
+    await removeDatabases(admin, slug)
     const { tunnels } = (await expectSuccess(admin('GET', `${path}/tunnels?limit=200`))).body.data
-    await Promise.all(tunnels.map(({ id }) => expectSuccess(as('admin')('DELETE', `${path}/tunnels/${id}`))))
+    await Promise.all(tunnels.map(({ id }) => removeResource(as('admin'), `${path}/tunnels/${id}`)))
     const { instances } = (await expectSuccess(admin('GET', '/v1/instances?limit=200'))).body.data
-    await Promise.all(instances.map(({ id }) => removeInstance(`/v1/instances/${id}`)))
+    await Promise.all(instances.map(({ id }) => removeResource(as('admin'), `/v1/instances/${id}`)))
     const { apiTokens } = (await expectSuccess(admin('GET', `${path}/api-tokens?limit=200`))).body.data
-    await Promise.all(apiTokens.map(({ id }) => expectSuccess(admin('DELETE', `${path}/api-tokens/${id}`))))
-    await expectSuccess(call('DELETE', path))
-    await expectSuccess(call('DELETE', organizationPath))
+    await Promise.all(apiTokens.map(({ id }) => removeResource(admin, `${path}/api-tokens/${id}`)))
+    await removeResource(call, path)
+    await removeResource(call, organizationPath)
   }
 
   return { organization: slug, namespace, home, path, token, as, instance, tunnel, remove }
+}
+
+/** Deletes a resource. The response is 202 or 503 when that takes longer than a request may: the next request waits for the same deletion. */
+export async function removeResource(call: Call, path: string): Promise<void> {
+  const answer = await call('DELETE', path)
+  if ([202, 503].includes(answer.status)) await removeResource(call, path)
+  else if (answer.status !== 404) await expectSuccess(Promise.resolve(answer))
 }
 
 /** Returns the `regionId` of a region that has tunnels. */

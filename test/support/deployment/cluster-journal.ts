@@ -17,7 +17,7 @@ import { type ClusterJournal, createClusterJournal } from '../../../operator/jou
 import type { OwnServer } from '../../../operator/journal/own-server.ts'
 import { startPostgres, type ThrowAwayPostgres } from '../postgresql/postgres.ts'
 import { settableCache } from '../store/caches.ts'
-import { SOON } from '../patience.ts'
+import { LATER } from '../patience.ts'
 
 /** Uid of the tunnel of most records. */
 export const tunnel = '0b8f5d0e-6a55-4c6e-9a6b-4f6f1d1c0a01'
@@ -133,7 +133,7 @@ async function start({ server, certificate, outside, lines }: Start): Promise<Ru
     store,
     journal,
     async loginOf(user) {
-      await expect.poll(() => secretOf(user), SOON).toBeDefined()
+      await expect.poll(() => secretOf(user), LATER).toBeDefined()
       const { data = {} } = (await secretOf(user)) ?? {}
       return { uri: decodeSecret(data, 'uri') ?? '', ca: decodeSecret(data, 'ca.crt') }
     },
@@ -144,7 +144,7 @@ async function start({ server, certificate, outside, lines }: Start): Promise<Ru
           () => true,
           () => false,
         )
-      await expect.poll(isAccepted, SOON).toBe(true)
+      await expect.poll(isAccepted, LATER).toBe(true)
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }

@@ -11,6 +11,7 @@ import { type RunningCluster, startCluster } from '../../cluster/setup/cluster.t
 import type { Kubernetes } from '../../cluster/setup/commands.ts'
 import { REGION } from '../../cluster/setup/release.ts'
 import type { Installation, StartedInstallation } from './installation.ts'
+import { readMotors } from './served-motors.ts'
 
 const IN_SYSTEM = ['--namespace', SYSTEM_NAMESPACE]
 const OURS = ['--selector', 'app.kubernetes.io/instance=mooring']
@@ -35,7 +36,7 @@ export async function installationIn({ clients }: Pick<RunningCluster, 'clients'
   for (const { name, metricsPort } of pods) {
     if (metricsPort !== undefined) metricsUrls.push(`${await started.use(forward(clients, name, metricsPort)).origin}/metrics`)
   }
-  const installation: Installation = {
+  const found = {
     kind: 'cluster',
     ...(await urlsOf(clients)),
     ca: await secretValue(clients, 'mooring-apiserver', 'ca.crt'),
@@ -44,7 +45,8 @@ export async function installationIn({ clients }: Pick<RunningCluster, 'clients'
     issuer: JSON.parse(await secretValue(clients, 'mooring-issuer', 'issuer')) as Installation['issuer'],
     metricsUrls,
     logFiles,
-  }
+  } as const
+  const installation = { ...found, motors: await readMotors(found) }
   const ownership = started.move()
   return { installation, [Symbol.asyncDispose]: () => ownership.disposeAsync() }
 }

@@ -1,18 +1,19 @@
 import { copyFile, mkdtemp, rm, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/port.ts'
 import { Secret } from '../../../crds/core.ts'
 import { DatabaseServer } from '../../../crds/database-server.ts'
+import { type Family, partsOf } from '../../../crds/motor.ts'
 import { SHARED_NAMESPACE } from '../../../crds/names.ts'
-import { type AdminTarget, LoginState, type TenantState } from '../../../operator/engines/engine.ts'
+import { type AdminTarget, type EngineAdmin, LoginState, type TenantState } from '../../../operator/engines/engine.ts'
+import { ENGINES } from '../../../operator/engines/index.ts'
 import { decodeSecret } from '../../../operator/secret-data.ts'
 import { adminSecretName } from '../../../operator/server/credentials.ts'
 import { serverPaths, readRecord } from '../../../operator/server/process/files/paths.ts'
-import { holdersOf, type ProcessId } from '../../../operator/server/process/spawn/proc.ts'
+import { holdersOf, isAlive, type ProcessId } from '../../../operator/server/process/spawn/proc.ts'
 import { isReady } from '../../../store/conditions.ts'
-import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
 import type { Mooring } from './mooring.ts'
 
 /** Copy of the state in a data directory, for reading while its owner, running or dead, keeps the lock. */
@@ -63,6 +64,22 @@ async function parentOf(pid: number): Promise<number | undefined> {
   return text === undefined ? undefined : Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1])
 }
 
+/** Returns the directory of the first server of a motor. @throws Error when there is none */
+export async function serverDirectory(dataDir: string, motor: string): Promise<string> {
+  await using state = await openStateOf(dataDir)
+  const { items } = await state.store.list(DatabaseServer)
+  const server = items.find(({ spec }) => spec.motor === motor)
+  if (!server) throw new Error(`there is no server of ${motor}`)
+  return serverPaths(serversIn(dataDir), server.metadata.uid).root
+}
+
+/** Returns the running main process of the first server of a motor. */
+export async function processOf(dataDir: string, motor: string): Promise<ProcessId | undefined> {
+  const uid = basename(await serverDirectory(dataDir, motor))
+  const record = await readRecord(serverPaths(serversIn(dataDir), uid))
+  return record?.process && (await isAlive(record.process)) ? record.process : undefined
+}
+
 /** Whether initdb is running for a server of `dataDir`. */
 export async function isInitialising(dataDir: string): Promise<boolean> {
   const uids = await serverDirectories(dataDir)
@@ -70,11 +87,28 @@ export async function isInitialising(dataDir: string): Promise<boolean> {
   return holders.flat().length > 0
 }
 
+/** Login of the operator to one server. */
+export interface ServerLogin {
+  readonly family: Family
+  readonly target: AdminTarget
+}
+
 /** Returns the operator's logins of all running servers of `dataDir`. */
-export async function adminTargets(dataDir: string): Promise<readonly AdminTarget[]> {
+export async function adminLogins(dataDir: string): Promise<readonly ServerLogin[]> {
   await using state = await openStateOf(dataDir)
   const { items } = await state.store.list(DatabaseServer)
-  return await Promise.all(items.filter(isReady).map((server) => targetOf(dataDir, state.store, server)))
+  return await Promise.all(
+    items.filter(isReady).map(async (server) => ({
+      family: partsOf(server.spec.motor).family,
+      target: await targetOf(dataDir, state.store, server),
+    })),
+  )
+}
+
+function openAdmin({ family, target }: ServerLogin): EngineAdmin {
+  const engine = ENGINES.get(family)
+  if (!engine) throw new Error(`Mooring has no engine ${family}`)
+  return engine.admin(target)
 }
 
 async function targetOf(dataDir: string, store: Store, { metadata }: DatabaseServer): Promise<AdminTarget> {
@@ -92,8 +126,8 @@ export const WHOLE: TenantState = { database: true, login: LoginState.enabled }
 /** Returns the tenants in the catalogs of all servers of a data directory, by name. They must match the resources exactly. */
 export async function tenantsOf(dataDir: string): Promise<Readonly<Record<string, TenantState>>> {
   const tenants: (readonly [string, TenantState])[] = []
-  for (const target of await adminTargets(dataDir)) {
-    await using admin = postgresqlAdmin(target)
+  for (const login of await adminLogins(dataDir)) {
+    await using admin = openAdmin(login)
     tenants.push(...(await admin.catalog()).tenants)
   }
   return Object.fromEntries(tenants)

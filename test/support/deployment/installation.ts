@@ -15,6 +15,8 @@ export interface Installation {
   /** Id and name of a region that serves `motor`. */
   readonly region: { readonly id: string; readonly name: string }
   readonly motor: string
+  /** All motors that the region serves. */
+  readonly motors: readonly string[]
   /** Mooring's own issuer with its private key, with which the suite signs valid and forged tokens. */
   readonly issuer: { readonly issuer: string; readonly privateKey: JWK }
   /** Metrics URL of each component, over plain HTTP. */

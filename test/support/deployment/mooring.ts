@@ -9,11 +9,13 @@ import { shareBlanks, scratch } from '../postgresql/disks.ts'
 import type { Answer, Body } from '../api/answers.ts'
 import { createHttpsClient } from '../api/https-client.ts'
 import type { Installation, StartedInstallation } from './installation.ts'
+import { readMotors } from './served-motors.ts'
 import { patient } from '../patience.ts'
 
 const MAIN = fileURLToPath(new URL('../../../embedded/main.ts', import.meta.url))
 const START_MS = patient(60_000)
-const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
+/** All ports of Mooring: another Mooring on this machine may use a default one. */
+export const PORTS = ['shared', 'dedicated', 'shared-http', 'dedicated-http', 'metrics', 'ssh', 'http', 'https']
 
 /** Content of the ready file. */
 export interface Ready {
@@ -31,6 +33,7 @@ export interface Ready {
   readonly sshPort: number
   readonly httpPort: number
   readonly httpsPort: number
+  readonly dashboardUrl: string
 }
 
 /** Embedded Mooring in its own process and data directory, on free ports. */
@@ -53,6 +56,8 @@ export interface MooringOptions {
   readonly args?: readonly string[]
   /** Arguments for Node itself. */
   readonly node?: readonly string[]
+  /** Command that runs Node, for another namespace of the machine. */
+  readonly inside?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   /** File that receives a copy of stderr, which has the log. Stdout has the welcome message, with a token. */
   readonly logFile?: string
@@ -64,15 +69,10 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
   const dataDir = options.dataDir ?? (await newDataDir())
   const readyFile = join(dataDir, 'ready.json')
   await rm(readyFile, { force: true })
-  const ports = PORTS.flatMap((name) => [`--${name}-port`, 'auto'])
-  const child = spawn(
-    process.execPath,
-    [...(options.node ?? []), MAIN, '--data-dir', dataDir, '--ready-file', readyFile, ...ports, ...(options.args ?? [])],
-    {
-      env: { ...process.env, ...options.env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    },
-  )
+  const ports = freePorts(...PORTS)
+  const settings = ['--data-dir', dataDir, '--ready-file', readyFile, ...ports, ...(options.args ?? [])]
+  const [file = '', ...args] = [...(options.inside ?? []), process.execPath, ...(options.node ?? []), MAIN, ...settings]
+  const child = spawn(file, args, { env: { ...process.env, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
   const copy = options.logFile === undefined ? undefined : createWriteStream(options.logFile)
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
@@ -85,7 +85,8 @@ export async function startMooring(options: MooringOptions = {}): Promise<Moorin
       await ended
     }
     copy?.end()
-    if (own) await rm(dataDir, { recursive: true, force: true })
+    // Servers that outlive a killed Mooring still write to it.
+    if (own) await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
   }
 
   const ready = await untilReady(readyFile, child, () => output).catch(async (error: unknown) => {
@@ -140,20 +141,22 @@ async function untilReady(file: string, child: ChildProcess, output: () => strin
 export async function startEmbeddedInstallation(): Promise<StartedInstallation> {
   const outside = await mkdtemp(join(tmpdir(), 'mooring-suite-'))
   const logFile = join(outside, 'log')
-  const mooring = await startMooring({ logFile, args: ['--failed-auth-per-minute', '1000000', '--log-level', 'debug'] })
+  const args = ['--failed-auth-per-minute', '1000000', '--log-level', 'debug', '--compatible-motors']
+  const mooring = await startMooring({ logFile, args })
   const { ready, dataDir } = mooring
+  const started = {
+    kind: 'embedded',
+    sharedUrl: ready.sharedUrl,
+    dedicatedUrl: ready.dedicatedUrl,
+    ca: await readFile(ready.ca, 'utf8'),
+    region: { id: ready.region, name: 'local' },
+    motor: 'postgresql-15.4.0',
+    issuer: JSON.parse(await readFile(join(dataDir, 'issuer.json'), 'utf8')) as Installation['issuer'],
+    metricsUrls: [ready.metricsUrl],
+    logFiles: [logFile],
+  } as const
   return {
-    installation: {
-      kind: 'embedded',
-      sharedUrl: ready.sharedUrl,
-      dedicatedUrl: ready.dedicatedUrl,
-      ca: await readFile(ready.ca, 'utf8'),
-      region: { id: ready.region, name: 'local' },
-      motor: 'postgresql-15.4.0',
-      issuer: JSON.parse(await readFile(join(dataDir, 'issuer.json'), 'utf8')) as Installation['issuer'],
-      metricsUrls: [ready.metricsUrl],
-      logFiles: [logFile],
-    },
+    installation: { ...started, motors: await readMotors(started) },
     async [Symbol.asyncDispose]() {
       await mooring[Symbol.asyncDispose]()
       await rm(outside, { recursive: true, force: true })
@@ -174,9 +177,9 @@ export interface MooringRun {
   readonly ended: Promise<Ended>
 }
 
-/** Runs an embedded Mooring with exactly these arguments. */
-export function runMooring(args: readonly string[]): MooringRun {
-  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+/** Runs an embedded Mooring with exactly these arguments, and these variables besides those of this process. */
+export function runMooring(args: readonly string[], env: Readonly<Record<string, string>> = {}): MooringRun {
+  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) child[name].on('data', (chunk: Buffer) => (output[name] += chunk.toString()))
   const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, ...output })))

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, vi } from 'vitest'
 import type { Answer } from '../api/answers.ts'
 import { SOON } from '../patience.ts'
-import { type Mooring, startMooring } from './mooring.ts'
+import { type Mooring, type MooringOptions, startMooring } from './mooring.ts'
 import { createStepTrap } from './step-trap.ts'
 
 /** Embedded Mooring that is killed (SIGKILL) at named steps and started again on the same data directory. */
@@ -23,11 +23,12 @@ export interface MortalMooring extends AsyncDisposable {
   dieAt(step: string, act: () => Promise<Answer>): Promise<Answer | undefined>
 }
 
-export async function startMortal(): Promise<MortalMooring> {
+/** `args`: arguments of each start. */
+export async function startMortal({ args = [] }: Pick<MooringOptions, 'args'> = {}): Promise<MortalMooring> {
   await using started = new AsyncDisposableStack()
   const trap = started.use(await createStepTrap())
   // Disposed of last, since its disposal removes the data directory.
-  let living = started.use(await startMooring(trap.options))
+  let living = started.use(await startMooring({ args, ...trap.options }))
   const { dataDir } = living
   const ownership = started.move()
 
@@ -40,7 +41,7 @@ export async function startMortal(): Promise<MortalMooring> {
   }
 
   async function start(): Promise<void> {
-    living = ownership.use(await startMooring({ dataDir, ...trap.options }))
+    living = ownership.use(await startMooring({ dataDir, args, ...trap.options }))
   }
 
   async function hasEnded({ process }: Mooring): Promise<void> {

@@ -127,7 +127,8 @@ export async function serveStore(store: Store, kubeconfig: string): Promise<ApiF
       stream.on('error', () => stream.close())
       const url = new URL(headers[':path'] ?? '', 'https://localhost')
       answer(stream, url).catch((error: unknown) => {
-        if (stream.headersSent) stream.close()
+        // A client that was killed, or `leave`, has destroyed the stream meanwhile.
+        if (stream.destroyed || stream.headersSent) stream.close()
         else status(stream, isStoreError(error, 'gone') ? 410 : 500)
       })
     })

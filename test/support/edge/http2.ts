@@ -1,4 +1,4 @@
-import { connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2'
+import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2'
 import { text } from 'node:stream/consumers'
 import { once } from 'node:events'
 import { connect as connectTls } from 'node:tls'
@@ -28,12 +28,15 @@ export interface Http2Client extends AsyncDisposable {
   ask(fields?: readonly string[], sent?: Sent): Promise<Http2Answer>
 }
 
+/** Opens a session to this machine with Node's own client. Its streams report errors, and so it does not. */
+export function http2Session(port: number, host: string, options: object = {}): ClientHttp2Session {
+  const session = connectHttp2(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false, ...options })
+  return session.on('error', () => undefined)
+}
+
 /** Opens an HTTP/2 connection to this machine with Node's own client. */
 export function http2Client(port: number, host: string): Http2Client {
-  const large = { maxSendHeaderBlockLength: 1_000_000 }
-  const session = connectHttp2(`https://127.0.0.1:${port}`, { servername: host, rejectUnauthorized: false, ...large })
-  // Each stream reports the error itself.
-  session.on('error', () => undefined)
+  const session = http2Session(port, host, { maxSendHeaderBlockLength: 1_000_000 })
 
   async function ask(fields: readonly string[] = [], { body, onContinue, trailers }: Sent = {}): Promise<Http2Answer> {
     const pseudo = { ':method': 'GET', ':path': '/', ':scheme': 'https', ':authority': host }

@@ -100,7 +100,7 @@ export async function openMeshFixture(): Promise<MeshFixture> {
     },
     async [Symbol.asyncDispose]() {
       await opened[Symbol.asyncDispose]()
-      await rm(directory, { recursive: true, force: true })
+      await rm(directory, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 

@@ -45,6 +45,8 @@ interface Options {
   readonly unknownHosts?: RenewedCertificate
   readonly trusted?: readonly string[]
   readonly challenge?: (host: string, token: string) => string | undefined
+  /** Returns the key authorization of the challenge tls-alpn-01. */
+  readonly tlsChallenge?: (serverName: string) => string | undefined
   readonly clock?: EdgeClock
 }
 
@@ -78,6 +80,7 @@ export async function startProxy(options: Options = {}) {
     publicPorts: { http: 80, https: 443 },
     trusted: trusted && addressList(trusted),
     ...(challenge && { challenge }),
+    tlsChallenge: options.tlsChallenge,
   })
   const httpPort = await proxy.listenHttp('127.0.0.1', 0)
   const httpsPort = await proxy.listenHttps('127.0.0.1', 0)

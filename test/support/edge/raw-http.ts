@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { Stream } from 'node:stream'
 
 /** Backend that sends raw responses, and records what it receives. */
 export interface RawBackend extends AsyncDisposable {
@@ -46,6 +47,9 @@ export const carelessBackend = (): Promise<RawBackend> =>
     const answers = (socket.bytesWritten + socket.writableLength) / OK.length
     for (let count = answers; count < asked; count++) socket.write(OK)
   })
+
+/** Resolves when a stream has closed, also after an error, at which `once` of node:events would reject. */
+export const closeOf = (stream: Stream): Promise<unknown> => new Promise((resolve) => stream.once('close', resolve))
 
 /** Connection of a visitor that sends raw bytes. */
 export interface RawVisitor {

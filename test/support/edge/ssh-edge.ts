@@ -9,8 +9,8 @@ import { Registry } from 'prom-client'
 import { addressList } from '../../../crds/formats/address-list.ts'
 import { TunnelConfig } from '../../../crds/tunnel-config.ts'
 import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
-import type { LoginRoutes, Route, RoutedPassword } from '../../../edge/route.ts'
-import { KeyIndex } from '../../../edge/routes.ts'
+import type { LoginRoutes, Route, RoutedDatabase, RoutedPassword } from '../../../edge/route.ts'
+import { KeyIndex } from '../../../edge/key-index.ts'
 import { createSessions } from '../../../edge/sessions.ts'
 import { knownHostsFile } from '../../../crds/formats/ssh-public-key.ts'
 import { generateHostKeys, parseHostKey } from '../../../edge/ssh/host-keys.ts'
@@ -51,7 +51,7 @@ export function routesInMemory() {
   }
   return {
     port,
-    set(hostname: string, config: Config, passwords: readonly RoutedPassword[] = []): Route {
+    set(hostname: string, config: Config, passwords: readonly RoutedPassword[] = [], database?: RoutedDatabase): Route {
       const host = `${hostname}.${DOMAIN}`
       const parsed = TunnelConfig.parse(config)
       const route: Route = {
@@ -64,6 +64,7 @@ export function routesInMemory() {
           url: `https://${host}`,
           config: parsed,
           passwords,
+          database,
         },
         ingress: addressList(parsed.ingressIPWhitelist),
         sshSources: addressList(parsed.sshIPWhitelist),
@@ -165,6 +166,8 @@ export async function startSshEdge(
         stdio: ['pipe', 'pipe', 'pipe'],
       },
     )
+    // A client that has ended reads no more of what is typed.
+    child.stdin.on('error', () => undefined)
     const output = { text: '', stdout: '', stderr: '' }
     for (const stream of ['stdout', 'stderr'] as const) {
       child[stream].on('data', (data: Buffer) => {

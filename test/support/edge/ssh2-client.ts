@@ -59,6 +59,14 @@ export function newKey(): { readonly privateKey: string; readonly publicKey: str
 /** Key pair that many tests share. */
 export const KEY = newKey()
 
+/**
+ * Creates a client. ssh2 reports each cause of a lost connection as an error: after the edge's disconnect message, a reset of the socket may follow. Without
+ * this listener, an error after the one that a test waits for would end the process.
+ */
+export function sshClient(): Client {
+  return new Client().on('error', () => undefined)
+}
+
 export interface LoggedIn extends Disposable {
   readonly client: Client
   readonly hostname: string
@@ -74,7 +82,7 @@ export interface LoggedIn extends Disposable {
 export async function logIn(edge: Pick<WholeEdge, 'ports' | 'set'>, options: Partial<ConnectConfig> = {}): Promise<LoggedIn> {
   const hostname = options.username ?? randomBytes(8).toString('hex')
   if (options.username === undefined) await edge.set(hostname, { authorizedKeys: [KEY.publicKey] })
-  const client = new Client()
+  const client = sshClient()
   const gone = new Promise<void>((resolve) => {
     client.once('close', () => resolve())
   })

@@ -111,7 +111,8 @@ export async function curl(
   const command = commandOf(asked, asked.transport === 'http' ? httpPort : httpsPort)
   const [program = '', ...rest] = asked.inside?.(command) ?? command
   const running = run(program, rest)
-  running.child.stdin?.end(asked.input)
+  // curl that fails early reads no more of its input.
+  running.child.stdin?.on('error', () => undefined).end(asked.input)
   const { stdout } = await running
   const parts = stdout.split('\r\n\r\n')
   // Interim responses come first.

@@ -6,7 +6,7 @@ import { type EdgeClock, systemClock } from '../../../edge/clock.ts'
 import { returnMemoryAfterLoad } from '../../../edge/memory.ts'
 import { PROXY_LIMITS, type ProxyLimits } from '../../../edge/proxy/limits.ts'
 import { createProxy } from '../../../edge/proxy/proxy.ts'
-import type { RoutedPassword } from '../../../edge/route.ts'
+import type { RoutedDatabase, RoutedPassword } from '../../../edge/route.ts'
 import { createSessions } from '../../../edge/sessions.ts'
 import { knownHostsFile } from '../../../crds/formats/ssh-public-key.ts'
 import { generateHostKeys, parseHostKey } from '../../../edge/ssh/host-keys.ts'
@@ -30,7 +30,13 @@ export interface WholeEdgeOptions {
 
 /** Command to the process. Each gets one {@link Reply}. */
 export type Order =
-  | { readonly do: 'set'; readonly hostname: string; readonly config: object; readonly passwords: readonly RoutedPassword[] }
+  | {
+      readonly do: 'set'
+      readonly hostname: string
+      readonly config: object
+      readonly passwords: readonly RoutedPassword[]
+      readonly database: RoutedDatabase | undefined
+    }
   | { readonly do: 'usage' }
   | { readonly do: 'records'; readonly hostname: string }
   | { readonly do: 'metric'; readonly name: string }
@@ -111,7 +117,7 @@ async function main({ directory, host, clock, ssh: sshLimits, proxy: proxyLimits
     if (order.do === 'usage') return usage()
     if (order.do === 'records') return records(order.hostname)
     if (order.do === 'metric') return (await registry.getSingleMetric(order.name)?.get())?.values ?? []
-    if (order.do === 'set') tunnels.set(order.hostname, order.config, order.passwords)
+    if (order.do === 'set') tunnels.set(order.hostname, order.config, order.passwords, order.database)
     else {
       await proxy.close()
       await ssh.close()

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProxyLimits } from '../../../edge/proxy/limits.ts'
-import type { RoutedPassword } from '../../../edge/route.ts'
+import type { RoutedDatabase, RoutedPassword } from '../../../edge/route.ts'
 import type { SshLimits } from '../../../edge/ssh/limits.ts'
 import { scratch } from '../postgresql/disks.ts'
 import type { MetricValues, Order, Ready, Records, Usage, WholeEdgeOptions } from './whole-edge-process.ts'
@@ -16,8 +16,8 @@ export interface WholeEdge extends AsyncDisposable, Ready {
   readonly pid: number
   /** Returns its log lines of level `warn` and above so far. */
   readonly logged: () => string
-  /** Creates or changes a tunnel. Rejects when the edge has died, as all methods do. */
-  set(hostname: string, config?: object, passwords?: readonly RoutedPassword[]): Promise<void>
+  /** Creates or changes a tunnel, or a login to a database. Rejects when the edge has died, as all methods do. */
+  set(hostname: string, config?: object, passwords?: readonly RoutedPassword[], database?: RoutedDatabase): Promise<void>
   usage(): Promise<Usage>
   records(hostname: string): Promise<Records>
   /** Returns the values of a metric, none for an unknown name. */
@@ -56,8 +56,8 @@ export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<Whol
     domain: 'tunnel.localhost',
     pid: child.pid ?? 0,
     logged: () => logged,
-    async set(hostname, config = {}, passwords = []) {
-      await ask({ do: 'set', hostname, config, passwords })
+    async set(hostname, config = {}, passwords = [], database) {
+      await ask({ do: 'set', hostname, config, passwords, database })
     },
     usage: async () => (await ask({ do: 'usage' })) as Usage,
     records: async (hostname) => (await ask({ do: 'records', hostname })) as Records,
@@ -65,10 +65,11 @@ export async function startWholeEdge(limits: WholeEdgeLimits = {}): Promise<Whol
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) {
         const gone = once(child, 'exit')
-        child.send({ do: 'stop' })
+        // A test may have killed the edge just now.
+        child.send({ do: 'stop' }, () => undefined)
         await gone
       }
-      await rm(directory, { recursive: true })
+      await rm(directory, { recursive: true, maxRetries: 5 })
     },
   }
 }
@@ -86,7 +87,7 @@ function asker(child: ChildProcess, logged: () => string): (order: Order | undef
         reject(new Error(`the edge has died (${signal ?? String(code)}): ${logged()}`))
       child.on('message', settle).on('exit', died)
       if (child.exitCode !== null || child.signalCode !== null) died(child.exitCode, child.signalCode)
-      else if (order) child.send(order)
+      else if (order) child.send(order, (error) => error && died(child.exitCode, child.signalCode))
     })
   return (order) => (last = last.then(() => one(order)))
 }

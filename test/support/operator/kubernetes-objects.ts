@@ -18,7 +18,8 @@ export const server: DatabaseServer = {
 /** Returns the desired state of a shared server behind a ClusterIP, apart from the given fields. */
 export const desired = (traits: Partial<DesiredServer> = {}): DesiredServer => ({
   ...{ server, engine: postgresqlPod, image: 'postgres:15.4', size: POD_SETTINGS.sharedSize, settings: POD_SETTINGS },
-  ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {}, replaced: '/usr/share/postgresql/15/extension' },
+  ...{ exposure: 'ClusterIP', host: undefined, nodeSelector: {}, outputAt: '/usr/share/postgresql/15/extension', tls: true },
+  access: undefined,
   admin: { user: 'mooring', secret: 'pg-1-admin' },
   ...traits,
 })

@@ -9,7 +9,7 @@ const NOW = Date.parse('2026-01-01T00:00:00Z')
 const PASSWORD_ID = '7c1d3b52-0d3c-4a77-9a31-0f5f0c3f8f11'
 
 /** Observed Secret of a claimed instance. */
-export const SECRET = { passwordVersion: 1, passwordId: PASSWORD_ID, host: '127.0.0.1', port: 5432, tidy: true }
+export const SECRET = { passwordVersion: 1, passwordId: PASSWORD_ID, host: '127.0.0.1', port: 5432, usesTls: false, tidy: true }
 
 /** Status of an instance that has its database. */
 export const claimedInstance: SharedInstance['status'] = {

@@ -18,7 +18,7 @@ import type { Store } from '../../../store/port.ts'
 import { REGION_ID } from '../../builders/resources.ts'
 
 const MOTOR = 'postgresql-15.4.0'
-const NAMESPACE = 'acme--prod'
+export const NAMESPACE = 'acme--prod'
 
 /** Whole operator over a real store and one existing database server. */
 export interface RunningOperator extends AsyncDisposable {
@@ -43,6 +43,8 @@ export interface OperatorOptions {
   readonly runtime?: ServerRuntime
   /** Store that outlives the operator, for the next one. */
   readonly over?: Store
+  /** Motors of the region. Default: PostgreSQL 15, warm. */
+  readonly motors?: Region['spec']['motors']
 }
 
 /** Limits that no test reaches by accident. */
@@ -51,7 +53,7 @@ export const LIMITS = { statementMs: 300_000, idleTransactionMs: 300_000, sizeBy
 const DEFAULTS: OperatorSettings = {
   warmPool: 2,
   capacity: 50,
-  quotas: { instances: 50, tunnels: 50 },
+  quotas: { instances: 50, databases: 5, tunnels: 50 },
   limits: LIMITS,
   every: { sessionsMs: 60_000, sweepMs: 60_000 },
 }
@@ -60,7 +62,7 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
   const { target, wrap = (store: Store) => store, settings, runtime = runtimeAt(target) } = options
   await using opened = new AsyncDisposableStack()
   const store = options.over ?? opened.use(await openTemporaryStore()).store
-  if (!(await store.get(Namespace, { name: SHARED_NAMESPACE }))) await furnish(store, target)
+  if (!(await store.get(Namespace, { name: SHARED_NAMESPACE }))) await furnish(store, options)
   const seen = wrap(store)
   const set = createCacheSet({ store: seen, onError: () => undefined })
   const caches = createOperatorCaches(set)
@@ -104,7 +106,8 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
 }
 
 /** Creates the initial objects of an installation, and the admin password of the server that the operator will create. */
-async function furnish(store: Store, { user, password }: AdminTarget): Promise<void> {
+async function furnish(store: Store, { target, motors = [{ id: MOTOR, warm: true }] }: OperatorOptions): Promise<void> {
+  const { user, password } = target
   const tenant = { [labels.organization]: 'acme', [labels.namespace]: 'prod' }
   await store.create(Namespace, { metadata: { name: NAMESPACE, labels: tenant } })
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
@@ -114,7 +117,7 @@ async function furnish(store: Store, { user, password }: AdminTarget): Promise<v
   })
   await store.create(Region, {
     metadata: { name: 'local' },
-    spec: { id: REGION_ID, regionId: 1, name: 'local', motors: [{ id: MOTOR, warm: true }] },
+    spec: { id: REGION_ID, regionId: 1, name: 'local', motors },
   })
 }
 

@@ -5,12 +5,15 @@ import { Region } from '../../../crds/region.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../../crds/tunnel-password.ts'
+import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
+import { databaseIndexes } from '../../../operator/dedicated-database/indexes.ts'
 import { createCacheSet } from '../../../store/cache.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import { openTemporaryStore } from '../store/temporary-store.ts'
 import type { Store } from '../../../store/port.ts'
 import { REGION_ID } from '../../builders/resources.ts'
 import { createVirtualClock } from '../clocks.ts'
+import type { Acme, AcmeDeps } from '../../../operator/acme/acme.ts'
 import { createCa } from '../../../operator/certificates/local-ca.ts'
 import type { EdgeRuntime } from '../../../operator/endpoint/runtime.ts'
 import { reportFailures, reporterOf } from '../../../operator/events/failures.ts'
@@ -30,6 +33,8 @@ export const inNamespace = (name: string) => ({ namespace: NAMESPACE, name })
 export const web = inNamespace('web')
 
 interface Options {
+  /** Creates the orders at public CAs; default: none can be made. */
+  readonly acme?: (deps: Omit<AcmeDeps, 'registry'>) => Acme
   readonly issuer?: (real: CertificateIssuer) => CertificateIssuer
   /** Replaces the runtime of one healthy edge. */
   readonly ensure?: EdgeRuntime['ensure']
@@ -48,11 +53,12 @@ export async function startTunnels(options: Options = {}) {
   const [regions, endpoints] = [set.cached(Region), set.cached(TunnelEndpoint)]
   const tunnels = set.cached(Tunnel, tunnelIndexes)
   const tunnelPasswords = set.cached(TunnelPassword, passwordIndexes)
+  const databases = set.cached(DedicatedDatabase, databaseIndexes)
   const told: Failure[] = []
   const events = { failure: (failure: Failure) => void told.push(failure) }
   const report = createReporter({ store, now })
   const own = localIssuer(() => ca, now)
-  const issuers = { local: { ...own, ...issuer(own) }, acme: undefined }
+  const issuers = { local: { ...own, ...issuer(own) }, acme: options.acme?.({ store, endpoints, now }) }
   let reads = 0
   const read: Store['get'] = (kind, key) => {
     if (kind.kind === Secret.kind && key.name.endsWith('-certificate')) reads += 1
@@ -60,7 +66,7 @@ export async function startTunnels(options: Options = {}) {
   }
   const controllers = createTunnelControllers({
     store: { ...store, get: read },
-    ...{ regions, endpoints, tunnels, tunnelPasswords, now, report, issuers },
+    ...{ regions, endpoints, tunnels, tunnelPasswords, databases, now, report, issuers },
     max: options.max ?? 50,
     runtime: { ensure, onChange: () => () => undefined },
     failureReporter: (cache) => reporterOf(events, cache),

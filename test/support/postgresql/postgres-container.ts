@@ -23,7 +23,7 @@ printf %s "$CA" >${at.certificate}/ca.crt
 (umask 077; printf %s "$KEY" >${at.certificate}/tls.key)
 printf %s "$PASSWORD" >${at.admin}/password
 ${commandOf(postgresqlPod.initialise)}
-cp -R ${at.replacement}/. "$REPLACED"
+cp -R ${at.output}/. "$REPLACED"
 while :; do ${commandOf(postgresqlPod.serve)} || true; done
 `
 /** Sets `$pid` to the server's process id, the first line of PostgreSQL's pid file. */
@@ -36,8 +36,8 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
   const ca = await createCa(new Date())
   const { certificate, key } = await issueCertificate({ ca, names: [host], now: new Date() })
   const client = await issueCertificate({ ca, names: [ADMIN.user], now: new Date(), usage: 'client', subject: ADMIN.user })
-  const replaced = postgresqlPod.replaces?.(motor)
-  const files = postgresqlPod.files({ admin: ADMIN.user, capacity: CAPACITY, replaced })
+  const outputAt = postgresqlPod.outputAt(motor, undefined)
+  const files = postgresqlPod.files({ admin: ADMIN.user, capacity: CAPACITY, tls: true, outputAt })
   let log = ''
   const container = await new GenericContainer(image)
     .withUser(`${USER.uid}:${USER.gid}`)
@@ -47,11 +47,11 @@ export async function startPostgresContainer(image: string, motor: Motor): Promi
       KEY: key,
       CA: ca.certificate,
       PASSWORD: ADMIN.password,
-      REPLACED: replaced ?? '',
+      REPLACED: outputAt,
     })
     .withTmpFs(
       Object.fromEntries(
-        [at.certificate, at.admin, at.replacement, postgresqlPod.dataMount].map((path) => [
+        [at.certificate, at.admin, at.output, postgresqlPod.dataMount].map((path) => [
           path,
           `rw,uid=${USER.uid},gid=${USER.gid}`,
         ]),

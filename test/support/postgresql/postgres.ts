@@ -67,7 +67,7 @@ export async function startPostgres(series: Series, { own = [], tls }: PostgresO
     tls: tls && (await certificateFiles({ data, user }, tls)),
   })
   await writeFile(join(data, 'postgresql.conf'), postgresqlConf(settings))
-  await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback', own }))
+  await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback', own, hasExporter: true }))
 
   let log = ''
   const start = async (): Promise<ChildProcess> => {
@@ -95,7 +95,7 @@ export async function startPostgres(series: Series, { own = [], tls }: PostgresO
       // A crash would leave shared memory behind.
       await stop(server, 'SIGINT')
       await clients.end()
-      await rm(root, { recursive: true, force: true })
+      await rm(root, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }
@@ -108,7 +108,7 @@ async function certificateFiles({ data, user }: Pick<Data, 'data' | 'user'>, { c
   return files
 }
 
-interface Data {
+export interface Data {
   /** Directories to remove at the end. */
   readonly root: string
   readonly data: string
@@ -116,15 +116,15 @@ interface Data {
   readonly user: EngineUser
 }
 
-/** Creates the data of a server as Mooring does, in a directory that the server's user can reach by name. */
-async function dataOf(series: Series): Promise<Data> {
+/** Creates the data of a server as Mooring does, in a directory that the server's user can reach by name; in memory unless `parent` is given. */
+export async function dataOf(series: Series, parent?: string): Promise<Data> {
   const motor = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).find((motor) => motor.startsWith(`postgresql-${series}`))
   const binaries = motor && binariesFor(motor, 'nearest')
   const program = PROGRAMS.postgresql
   if (!binaries || !program) throw new Error(`no PostgreSQL ${series} here`)
   const user = await engineUser()
   const installation = await installEngine(binaries, { user })
-  const root = await mkdtemp(join(await scratch(), `postgres-${series}-`))
+  const root = await mkdtemp(join(parent ?? (await scratch()), `postgres-${series}-`))
   await shareBlanks(root)
   const paths = serverPaths(root, 'server')
   const blank = blankPaths(root, { binaries, program, admin: ADMIN.user })
@@ -186,7 +186,7 @@ export function clientsOf(target: AdminTarget): Clients {
   }
 }
 
-const START_MS = patient(30_000)
+const START_MS = patient(60_000)
 
 /** Server that does not accept logins yet. */
 export interface Starting {

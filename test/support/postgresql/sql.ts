@@ -1,15 +1,17 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import pg from 'pg'
 import type { Instance } from '../api/answers.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** Opens a session with the credentials in a response, over TLS with its CA where required. The caller ends the client. */
+/**
+ * Opens a session with the credentials in a response, over TLS with its CA where required. The caller ends the client. A server that ends the session reports
+ * that to its next query alone.
+ */
 export async function login(instance: Instance, database = instance.name): Promise<pg.Client> {
   const { host, port, user, password, tls } = instance
   const ssl = tls.required ? { ca: tls.ca ?? '' } : false
   const client = new pg.Client({ host, port, user, password, database, ssl })
+  client.on('error', () => undefined)
   try {
     await client.connect()
     return client
@@ -27,14 +29,4 @@ export async function query(instance: Instance, sql: string): Promise<readonly R
   } finally {
     await client.end()
   }
-}
-
-/** Returns the uri of an instance for a stock client, after saving the CA of the response in `directory`, as a caller must. */
-export async function usableUri({ uri, tls, id }: Instance, directory: string): Promise<string> {
-  if (!tls.required) return uri
-  const url = new URL(uri)
-  const file = join(directory, `${id}.crt`)
-  await writeFile(file, tls.ca ?? '')
-  url.searchParams.set('sslrootcert', file)
-  return url.href
 }

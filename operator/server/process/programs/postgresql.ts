@@ -1,20 +1,37 @@
-import { constants, open, readdir, unlink } from 'node:fs/promises'
+import { readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { X509Certificate } from 'node:crypto'
 import { checkServerIdentity, type ConnectionOptions } from 'node:tls'
 import pg from 'pg'
-import { createScram } from '../../../engines/postgresql/scram.ts'
+import { archiveSettings } from '../../../../backup/postgresql/settings.ts'
+import { SPOOL, spoolLimits } from '../../archive.ts'
+import { createScram } from '../../../engines/scram.ts'
 import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../engines/postgresql/settings.ts'
 import { isLoopback } from '../../../../crds/formats/address-list.ts'
-import { type Cloneable, type ConfigFile, type EngineProgram, type DesiredConfig, at, type LoginAnswer } from './program.ts'
+import { readPid } from '../spawn/proc.ts'
+import {
+  type AccessConfig,
+  type Cloneable,
+  type ConfigFile,
+  type EngineProgram,
+  type DesiredConfig,
+  at,
+  type LoginAnswer,
+} from './program.ts'
 import { tlsTo } from '../../../engines/postgresql/connection.ts'
 import type { AdminTarget } from '../../../engines/engine.ts'
+import type { AdminCredentials } from '../../runtime.ts'
 import { codeOf } from '../../../../shared/errors.ts'
 
 const CONFIG = 'postgresql.conf'
 const HBA = 'pg_hba.conf'
 
-function configure({ listen, port, admin, capacity, certificate, sharedMemory }: DesiredConfig): readonly ConfigFile[] {
+function accessFile({ listen, admin, access }: AccessConfig): ConfigFile {
+  return { name: HBA, content: postgresqlHba({ admin, reach: isLoopback(listen) ? 'loopback' : 'network', access }) }
+}
+
+function configure(desired: DesiredConfig): readonly ConfigFile[] {
+  const { listen, port, capacity, size, certificate, sharedMemory, archives } = desired
   const settings = postgresqlSettings({
     listen,
     port,
@@ -22,27 +39,16 @@ function configure({ listen, port, admin, capacity, certificate, sharedMemory }:
     tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
     logDirectory: at.log,
     tenants: capacity,
+    size,
     sharedMemory,
+    archive: archives ? archiveSettings(SPOOL, spoolLimits(size)) : undefined,
   })
   return [
     { name: CONFIG, content: postgresqlConf(settings) },
-    { name: HBA, content: postgresqlHba({ admin, reach: isLoopback(listen) ? 'loopback' : 'network' }) },
+    accessFile(desired),
     { name: 'server.crt', content: certificate.certificate },
     { name: 'server.key', content: certificate.key, secret: true },
   ]
-}
-
-/** Pid in the first line of postmaster.pid (PostgreSQL, "Creating a Database Cluster"; miscadmin.h, LOCK_FILE_LINE_PID). */
-async function mainPid(data: string): Promise<number | undefined> {
-  try {
-    // The engine's user owns the directory and may have put a link or a pipe there.
-    await using file = await open(join(data, 'postmaster.pid'), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
-    const pid = Number(buffer.toString('latin1', 0, bytesRead).split('\n')[0])
-    return Number.isInteger(pid) && pid > 1 ? pid : undefined
-  } catch {
-    return undefined
-  }
 }
 
 const initialise = (user: string, locale: string): readonly string[] => [
@@ -54,8 +60,24 @@ const initialise = (user: string, locale: string): readonly string[] => [
 const SINGLE = [
   ...['--single', '-D', at.data, '-c', 'exit_on_error=on', '-c', 'fsync=off'],
   // Failed statements are not logged, as they contain a secret.
-  ...['-c', 'log_min_error_statement=panic', 'postgres'],
+  ...['-c', 'log_min_error_statement=panic'],
 ]
+
+async function passwordStatement({ user, password }: AdminCredentials): Promise<string> {
+  const verifier = pg.escapeLiteral(await createScram().verifier(password))
+  return `ALTER ROLE ${pg.escapeIdentifier(user)} PASSWORD ${verifier}\n`
+}
+
+/**
+ * Settings of a recovery, which ends before the server accepts connections, and needs no hot standby. No library that the restored
+ * configuration names is loaded.
+ */
+const RECOVERING = [
+  ...['hot_standby=off', 'shared_buffers=128MB', 'log_min_messages=log', 'archive_mode=off', 'archive_cleanup_command='],
+  // A confined program has no named shared memory.
+  'dynamic_shared_memory_type=mmap',
+  ...['shared_preload_libraries=', 'session_preload_libraries=', 'local_preload_libraries='],
+].flatMap((setting) => ['-c', setting])
 
 /**
  * Removes the free space maps and visibility maps of initdb's last VACUUM, which PostgreSQL does not need (PostgreSQL, "Free Space Map",
@@ -66,13 +88,14 @@ async function trim(data: string): Promise<void> {
   await Promise.all(files.filter((name) => /_(?:fsm|vm)$/.test(name)).map((name) => unlink(join(data, 'base', name))))
 }
 
+const FLUSH = { file: 'native/bin/initdb', args: ['-D', at.data, '--sync-only'] }
+
 const cloneable: Cloneable = {
-  async setPassword({ user, password }) {
-    const verifier = pg.escapeLiteral(await createScram().verifier(password))
-    const input = `ALTER ROLE ${pg.escapeIdentifier(user)} PASSWORD ${verifier}\n`
-    return { command: { file: 'native/bin/postgres', args: SINGLE }, input }
-  },
-  flush: { file: 'native/bin/initdb', args: ['-D', at.data, '--sync-only'] },
+  setPassword: async (admin) => ({
+    command: { file: 'native/bin/postgres', args: [...SINGLE, 'postgres'] },
+    input: await passwordStatement(admin),
+  }),
+  flush: FLUSH,
 }
 
 export const postgresql: EngineProgram = {
@@ -80,9 +103,16 @@ export const postgresql: EngineProgram = {
   initialise: (user) => ['C.UTF-8', 'C'].map((locale) => ({ file: 'native/bin/initdb', args: initialise(user, locale) })),
   trim,
   cloneable,
+  recover: async (admin) => ({
+    command: { file: 'native/bin/postgres', args: [...SINGLE, ...RECOVERING, 'postgres'] },
+    input: await passwordStatement(admin),
+    flush: FLUSH,
+  }),
   configure,
+  accessFile,
   serve: { file: 'native/bin/postgres', args: ['-D', at.data, '-c', `config_file=${at.config}/${CONFIG}`] },
-  mainPid,
+  // The first line is the pid (PostgreSQL, miscadmin.h, LOCK_FILE_LINE_PID).
+  mainPid: (data) => readPid(join(data, 'postmaster.pid')),
   logIn: logInToPostgresql,
   signals: { reload: 'SIGHUP', fast: 'SIGINT', immediate: 'SIGQUIT' },
   isShowable: (line) => /\b(FATAL|PANIC|LOG|WARNING|HINT): /.test(line) || /^(initdb|postgres): /.test(line),
@@ -111,7 +141,7 @@ const BUSY = '53300'
 
 type OnCertificate = (certificate: X509Certificate) => void
 
-/** Tries one login as the admin. `onCertificate` receives the certificate that a server with TLS showed, if it is trusted. */
+/** Tries one login as the admin. `onCertificate` receives the certificate of a server with TLS, if the CA signed it. */
 export async function logInToPostgresql(
   { ca, client: own, ...target }: AdminTarget,
   onCertificate?: OnCertificate,

@@ -23,6 +23,13 @@ test('the last output is the early output, then the end of the newest log', asyn
   expect(words).toBe('early\nLOG: last')
 })
 
+test('the last output has no part of a line, which might not look like one that may not be shown', async () => {
+  await using at = await scratch()
+  const line = `{"c":"COMMAND","attr":"${'x'.repeat(6_000)}"}`
+  await writeFile(join(at.paths.log, 'mongod.log'), `${line}\n${line}\nlast\n`)
+  expect(await lastOutput(at.paths, (line) => !line.startsWith('{'))).toBe('last')
+})
+
 test('the last output has no log of a former start', async () => {
   await using at = await scratch()
   await writeFile(join(at.paths.log, '1.log'), 'former\n')

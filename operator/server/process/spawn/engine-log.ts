@@ -24,7 +24,7 @@ interface Tail {
 
 const NOTHING: Tail = { text: '', at: 0 }
 
-/** Reads the end of a file in a directory of the engine: it follows no link and waits for no pipe. */
+/** Reads the last whole lines of a file in a directory of the engine: it follows no link and waits for no pipe. */
 async function tailOf(path: string): Promise<Tail> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
@@ -32,7 +32,9 @@ async function tailOf(path: string): Promise<Tail> {
     if (!found.isFile()) return NOTHING
     const from = Math.max(0, found.size - TAIL_BYTES)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(TAIL_BYTES), 0, TAIL_BYTES, from)
-    return { text: buffer.toString('utf8', 0, bytesRead), at: found.mtimeMs }
+    const text = buffer.toString('utf8', 0, bytesRead)
+    // The rest of a line that begins before cannot be judged: whether it may be shown is written at its beginning.
+    return { text: from === 0 ? text : text.slice(text.indexOf('\n') + 1 || text.length), at: found.mtimeMs }
   } catch {
     return NOTHING
   }
@@ -45,7 +47,12 @@ export async function lastOutput(paths: ServerPaths, isShowable: (line: string) 
   const log = newest === undefined ? NOTHING : await tailOf(join(paths.log, newest))
   // A log last written before the early output belongs to a former start.
   const text = log.at < early.at ? early.text : `${early.text}\n${log.text}`
-  const lines = text.split('\n').filter((line) => line !== '' && isShowable(line))
+  return quotation(text, isShowable)
+}
+
+/** End of a log for a condition's message, without the lines that may not be shown. */
+export function quotation(log: string, isShowable: (line: string) => boolean): string {
+  const lines = log.split('\n').filter((line) => line !== '' && isShowable(line))
   return lines.join('\n').slice(-TAIL_CHARS)
 }
 

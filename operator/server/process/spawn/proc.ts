@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat, constants, open } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../../../../shared/errors.ts'
 
@@ -9,11 +9,15 @@ export interface ProcessId {
   readonly startTime: string
 }
 
-/** Start time from the text of /proc/<pid>/stat; undefined for a zombie, which has ended. */
+/**
+ * Start time from the text of /proc/<pid>/stat; undefined for a zombie, which has ended. A zombie with further threads has not: these still
+ * hold its ports and locks.
+ */
 export function parseStat(text: string): string | undefined {
   // The command name is in brackets and may contain anything, brackets and spaces included.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
+  const hasThreads = Number(fields[17]) > 1
+  return (fields[0] === 'Z' && !hasThreads) || fields[0] === 'X' ? undefined : fields[19]
 }
 
 /** Process that has this pid now, or undefined. */
@@ -33,7 +37,8 @@ const LAUNCH_POLL_MS = 5
 export async function mainProcess(pid: number, exited: Promise<unknown>): Promise<ProcessId | undefined> {
   const hasExited = exited.then(() => true)
   for (;;) {
-    const isLauncher = (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')) === 'unshare\n'
+    // A launcher that does not fork becomes the engine itself.
+    const isLauncher = /^unshare\0.*\0--fork\0/.test(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
     const inner = isLauncher ? await onlyChild(pid) : pid
     if (inner !== undefined) return processOf(inner)
     if (await Promise.race([hasExited, delay(LAUNCH_POLL_MS, false)])) return undefined
@@ -106,4 +111,17 @@ export async function holdersOf(directory: string): Promise<readonly ProcessId[]
     }),
   )
   return found.filter((id) => id !== undefined)
+}
+
+/** Returns the pid in the first line of a file; undefined when there is none. */
+export async function readPid(path: string): Promise<number | undefined> {
+  try {
+    // The engine's user owns the directory and may have put a link or a pipe there.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(64), 0, 64, 0)
+    const pid = Number(buffer.toString('latin1', 0, bytesRead).split('\n')[0])
+    return Number.isInteger(pid) && pid > 1 ? pid : undefined
+  } catch {
+    return undefined
+  }
 }

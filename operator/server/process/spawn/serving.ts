@@ -9,6 +9,8 @@ import { holdersOf, isFirstInNamespace, isSame, type ProcessId, sendSignal, wait
 import type { EngineProgram } from '../programs/program.ts'
 
 const RETRY_MS = 50
+/** Time for which a removal or stop waits for another process that holds the server's lock. */
+const SOON_MS = 500
 
 /**
  * Acquires the lock to start, stop or remove the server of a directory, across processes. The lock is a socket in Linux' abstract namespace
@@ -46,6 +48,11 @@ export async function withLock<T>(directory: string, signal: AbortSignal, work: 
   } finally {
     await held[Symbol.asyncDispose]()
   }
+}
+
+/** As {@link withLock}, for work that is repeated when it fails. @throws DOMException `TimeoutError` when the lock is held for 500 ms */
+export function withLockSoon<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  return withLock(directory, AbortSignal.timeout(SOON_MS), work)
 }
 
 export interface Found {

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants, type FileHandle, open } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, constants, type FileHandle, open } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
 import type { Launcher } from '../confinement/launchers.ts'
 import type { EngineUser } from './engine-user.ts'
-import type { Command } from '../programs/program.ts'
+import { at, type Command } from '../programs/program.ts'
 
 export interface Program {
+  /** Absolute directory of the engine's files; `/` for a program of the system. */
   readonly installation: string
   readonly command: Command
   readonly user: EngineUser
@@ -31,15 +32,23 @@ export interface Spawned {
   readonly exited: Promise<number | null>
 }
 
-/** Runs a program of an engine with an empty environment, in its own process group: Ctrl-C in the terminal does not reach it. */
+/**
+ * Runs a program of an engine in its own process group: Ctrl-C in the terminal does not reach it. Its environment has nothing but the
+ * installation's private shared libraries, where there are any.
+ */
 export async function spawnEngine({ installation, command, user, launcher, inherit, input, output }: Program): Promise<Spawned> {
   await using printed = await open(output, 'w', 0o600)
-  const program = join(installation, command.file)
-  const [file, args] = launcher ? [launcher.file, [...launcher.args, program, ...command.args]] : [program, command.args]
+  const isOfSystem = isAbsolute(command.file)
+  const environment = isOfSystem ? {} : await librariesOf(installation)
+  const program = [
+    isOfSystem ? command.file : join(installation, command.file),
+    ...command.args.map((arg) => arg.replaceAll(at.installation, installation)),
+  ]
+  const [file = '', ...args] = launcher ? [launcher.file, ...launcher.args, ...withEnvironment(environment, program)] : program
   const child = spawn(file, args, {
-    ...user,
+    ...(launcher?.changesUser ? {} : user),
     cwd: '/',
-    env: { ...launcher?.env },
+    env: launcher ? { ...launcher.env } : environment,
     detached: true,
     stdio: [input?.fd ?? 'ignore', printed.fd, printed.fd, ...inherit.map((handle) => handle.fd)],
   })
@@ -73,4 +82,20 @@ async function exitStatus({ child, exited }: Spawned, signal: AbortSignal): Prom
   } finally {
     signal.removeEventListener('abort', kill)
   }
+}
+
+/** Environment by which the dynamic linker finds the libraries in `lib/` of an installation (ld.so(8)). */
+export async function librariesOf(installation: string): Promise<Readonly<Record<string, string>>> {
+  if (installation === '/') return {}
+  const libraries = join(installation, 'lib')
+  return access(libraries).then(
+    () => ({ LD_LIBRARY_PATH: libraries }),
+    () => ({}),
+  )
+}
+
+/** Command that sets variables for a program alone: the programs of a launcher must not load an engine's libraries. */
+function withEnvironment(environment: Readonly<Record<string, string>>, program: readonly string[]): readonly string[] {
+  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`)
+  return variables.length === 0 ? program : ['/usr/bin/env', ...variables, ...program]
 }

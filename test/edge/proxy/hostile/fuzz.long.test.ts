@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { closeOf } from '../../../support/edge/raw-http.ts'
 import { connect, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -193,7 +193,7 @@ describe.concurrent('the edge serves on with bounded memory under random input t
       const visit = connect(edge.ports.http, '127.0.0.1')
       visit.on('error', () => visit.destroy())
       visit.resume().end(`GET / HTTP/1.1\r\nHost: ${own.hostname}.${edge.domain}\r\nConnection: close\r\n\r\n`)
-      await Promise.race([own.gone, once(visit, 'close')])
+      await Promise.race([own.gone, closeOf(visit)])
     })
     await over()
   })

@@ -1,0 +1,131 @@
+import { type Channel, OpenFailure, type RemoteEnd } from '../channels/channel.ts'
+import { refusedChannel } from '../channels/channel-table.ts'
+import { MIN_PACKET_BYTES } from '../channels/send-queue.ts'
+import type { Route } from '../route.ts'
+import type { Origin, Session } from '../sessions.ts'
+import type { ClientTunnel } from '../ssh/client-login.ts'
+import type { ClientService, ServiceDeps } from '../ssh/client-service.ts'
+import { sentences } from '../ssh/sentences.ts'
+import type { GlobalRequest, Target } from '../ssh/wire/messages.ts'
+import { ServerDial } from './server-dial.ts'
+import type { ServerSlots } from './server-slots.ts'
+
+/** Host that stands for the database in `-L`. */
+const DATABASE_HOST = 'db'
+
+export interface DatabaseAccessDeps extends ServiceDeps {
+  readonly slots: ServerSlots
+  /** Called when the client violated the protocol. */
+  readonly broken: () => void
+}
+
+/**
+ * Service of a client that has logged in to the SSH tunnel of a database. It opens channels to the server of this database (RFC 4254,
+ * section 7.2) and nothing else. The session begins with the login and needs no forward.
+ */
+export class DatabaseAccess implements ClientService {
+  readonly granted = true
+  readonly refusal = undefined
+  readonly #deps: DatabaseAccessDeps
+  /** Connections to the server. Those of closed channels are no longer in the channel table. */
+  readonly #dials = new Set<ServerDial>()
+  #session: Session | undefined
+
+  constructor(deps: DatabaseAccessDeps) {
+    this.#deps = deps
+  }
+
+  get session(): Session | undefined {
+    return this.#session
+  }
+
+  begin(now: number): void {
+    const { id, clientIp, since, channels, line, terminals } = this.#deps
+    const tunnel = this.#deps.tunnel()
+    if (!tunnel || this.#session) return
+    const session: Session = {
+      ...{ id, hostname: tunnel.route.hostname, clientIp, login: tunnel.login, since },
+      get channels() {
+        return channels.size - terminals.count
+      },
+      // A database has no visitors.
+      open: (_origin: Origin, events): Channel => refusedChannel(events, 'prohibited'),
+      notify: (line) => terminals.notify(line),
+      close: (reason, sentence) => this.#deps.close(reason, sentence),
+    }
+    this.#session = session
+    line.measure(now, (ms) => {
+      channels.roundTripMs = ms
+    })
+    this.#deps.serving(session, true)
+  }
+
+  /**
+   * Rejects remote forwards with a sentence. While the client has channels to the database, the terminal shows the sentence; otherwise the
+   * connection ends with it.
+   */
+  handle(request: GlobalRequest): boolean {
+    const tunnel = this.#deps.tunnel()
+    if (!tunnel || !FORWARDS.includes(request.name)) return false
+    const sentence = sentences.remoteForward(tunnel)
+    if ((this.#session?.channels ?? 0) > 0) this.#deps.terminals.complain(sentence)
+    else this.#deps.close('forward_refused', sentence)
+    return false
+  }
+
+  direct(remote: RemoteEnd, target: Target): boolean {
+    const tunnel = this.#deps.tunnel()
+    const refusal = tunnel ? refusalOf(tunnel, target, remote) : sentences.protocol
+    if (refusal !== undefined) this.#refuse(remote, OpenFailure.prohibited, refusal)
+    else if (tunnel) this.#dial(remote, tunnel.route)
+    return true
+  }
+
+  #dial(remote: RemoteEnd, route: Route): void {
+    const { channels, slots, broken } = this.#deps
+    const server = route.database?.server
+    if (!server) this.#refuse(remote, OpenFailure.connectFailed, sentences.databaseDown)
+    else if (!channels.hasRoom || !slots.take(route))
+      this.#refuse(remote, OpenFailure.resourceShortage, sentences.databaseChannels)
+    else {
+      channels.add((id) => {
+        const ended = () => {
+          this.#dials.delete(dial)
+          slots.give(route)
+        }
+        const dial = new ServerDial({ table: channels, id, remote, server, broken, ended })
+        this.#dials.add(dial)
+        return dial
+      })
+    }
+  }
+
+  #refuse({ id }: RemoteEnd, reason: number, sentence: string): void {
+    this.#deps.channels.wire.channels.channelOpenFail(id, reason, sentence)
+  }
+
+  /** Does nothing: a connection without a channel may stay. */
+  tick(): void {
+    return
+  }
+
+  targetRefused(): void {
+    return
+  }
+
+  stop(): void {
+    for (const dial of this.#dials) dial.cut()
+    const session = this.#session
+    this.#session = undefined
+    if (session) this.#deps.serving(session, false)
+  }
+}
+
+/** Returns the sentence for a channel to another target than the database, or with too small packets; undefined for an allowed channel. */
+function refusalOf(tunnel: ClientTunnel, { host, port }: Target, { maxPacket }: RemoteEnd): string | undefined {
+  if (maxPacket < MIN_PACKET_BYTES) return sentences.protocol
+  const isDatabase = host.toLowerCase() === DATABASE_HOST && port === tunnel.route.database?.port
+  return isDatabase ? undefined : sentences.otherDatabase(`${host}:${port}`, tunnel)
+}
+
+const FORWARDS: readonly string[] = ['tcpip-forward', 'streamlocal-forward@openssh.com']

@@ -1,0 +1,54 @@
+import type { Accounts } from './account.ts'
+import { checkChallenge } from './challenge-check.ts'
+import type { DnsRecords } from './dns/records.ts'
+import { CheckError } from './order-failure.ts'
+import type { IsAnswered } from './orders.ts'
+import type { InspectRecord } from './dns/record-inspection.ts'
+
+interface AnswersDeps {
+  readonly accounts: Pick<Accounts, 'thumbprint'>
+  readonly dns: Pick<DnsRecords, 'publish'>
+  readonly inspectRecord: InspectRecord
+  readonly now: () => Date
+}
+
+/** Time in milliseconds within which the edges must know a token that was written to the status of the tunnel. */
+const EDGES_MS = 10_000
+/** Time in milliseconds within which the authoritative DNS servers must have a new record. */
+const PROPAGATION_MS = 180_000
+/** Time in milliseconds that edges get to learn a token when the check is off. */
+const UNCHECKED_MS = 1_000
+
+/** Creates the check whether a challenge is answered. For dns-01 it first writes the record. */
+export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps): IsAnswered {
+  const byDns: IsAnswered = async ({ certificate, identifier, settings }, { since }, { token }) => {
+    const age = now().getTime() - since
+    const keyAuthorization = `${token}.${await accounts.thumbprint(settings)}`
+    const unpublished = await dns.publish({ certificate, identifier, token, keyAuthorization, settings })
+    if (!unpublished) return true
+    if (unpublished.early && age >= 0 && age < PROPAGATION_MS) return false
+    throw new CheckError(unpublished.message)
+  }
+
+  const byEdges: IsAnswered = async ({ settings, identifier, publicHttpPort, publicHttpsPort }, { since }, { token }) => {
+    const age = now().getTime() - since
+    if (!settings.check) return age < 0 || age >= UNCHECKED_MS
+    const keyAuthorization = `${token}.${await accounts.thumbprint(settings)}`
+    const unanswered = await checkChallenge({ identifier, token, keyAuthorization, settings, publicHttpPort, publicHttpsPort })
+    if (!unanswered) return true
+    if (unanswered.early && age >= 0 && age < EDGES_MS) return false
+    throw new CheckError(unanswered.message)
+  }
+
+  const byRecord: IsAnswered = async ({ settings, identifier }, _state, { issuers }) => {
+    const { problem } = await inspectRecord({ settings, identifier, issuers })
+    if (problem !== undefined) throw new CheckError(problem)
+    return true
+  }
+
+  return (request, state, challenge) => {
+    const { challenge: type } = request.settings
+    const answer = type === 'dns-01' ? byDns : type === 'dns-persist-01' ? byRecord : byEdges
+    return answer(request, state, challenge)
+  }
+}

@@ -1,0 +1,150 @@
+import mysql from 'mysql2/promise'
+import { MooringError } from '../../../shared/errors.ts'
+import { type AdminTarget, EngineCode, type Limits, type Tenant } from '../engine.ts'
+import { accountOf, type MysqlFamily, quoteName, readAccounts } from './catalog.ts'
+import { type Connection, dialling, type Session, type Timeouts } from './connection.ts'
+import { Errno, errnoOf, RIGHT_PASSWORD } from './errors.ts'
+import { endSessions } from './sessions.ts'
+import { nativeHash } from './settings.ts'
+
+/**
+ * All privileges on a database except EVENT and GRANT OPTION: an event runs without a session that the watchdog could end, and GRANT OPTION
+ * would let a tenant give other tenants access (docs/isolation.md).
+ */
+const PRIVILEGES = [
+  ...['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'DROP', 'REFERENCES', 'INDEX', 'ALTER', 'CREATE TEMPORARY TABLES'],
+  ...['LOCK TABLES', 'CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EXECUTE', 'TRIGGER'],
+]
+/** MariaDB's own privileges. */
+const MARIADB_PRIVILEGES = ['DELETE HISTORY']
+
+/** Returns the GRANT of a tenant's privileges. Names have no underscore, which would be a wildcard in the name of the database. */
+export function grantDatabase(name: string, family: MysqlFamily): string {
+  const privileges = family === 'mariadb' ? [...PRIVILEGES, ...MARIADB_PRIVILEGES] : PRIVILEGES
+  return `GRANT ${privileges.join(', ')} ON ${quoteName(name)}.* TO ${accountOf(name)}`
+}
+
+/**
+ * Certificate requirement of an account. `blocked` is a requirement that no client certificate meets, so the server rejects every login. It
+ * lasts for one step; ACCOUNT LOCK is the state of a disabled login. A tenant can change neither. After a crash, logins stay blocked until
+ * the step is repeated.
+ */
+const REQUIRE = { blocked: `REQUIRE SUBJECT 'blocked'`, open: 'REQUIRE NONE' } as const
+type Logins = keyof typeof REQUIRE
+
+/**
+ * Returns the part of a statement that sets a password. MariaDB writes statements into its logs as it receives them, so it gets the hash that
+ * it stores. MySQL replaces passwords in its logs (MySQL manual, "Passwords and Logging").
+ */
+export const identified = (family: MysqlFamily, password: string): string =>
+  family === 'mariadb'
+    ? `IDENTIFIED VIA mysql_native_password USING '${nativeHash(password)}'`
+    : `IDENTIFIED BY ${mysql.escape(password)}`
+
+/** Returns the statements about accounts. */
+export const accountStatements = (family: MysqlFamily) => ({
+  create: ({ name, password }: Tenant, { connections }: Limits, logins: Logins) =>
+    `CREATE USER ${accountOf(name)} ${identified(family, password)} ${REQUIRE[logins]} ` +
+    `WITH MAX_USER_CONNECTIONS ${connections}`,
+  restore: ({ name, password }: Tenant, { connections }: Limits) =>
+    `ALTER USER ${accountOf(name)} ${identified(family, password)} REQUIRE NONE ` +
+    `WITH MAX_USER_CONNECTIONS ${connections} ACCOUNT UNLOCK`,
+  setPassword: ({ name, password }: Tenant, logins: Logins) =>
+    `ALTER USER ${accountOf(name)} ${identified(family, password)} ${REQUIRE[logins]}`,
+  require: (name: string, logins: Logins) => `ALTER USER ${accountOf(name)} ${REQUIRE[logins]}`,
+  lock: (name: string) => `ALTER USER ${accountOf(name)} ACCOUNT LOCK`,
+  unlock: (name: string) => `ALTER USER ${accountOf(name)} ACCOUNT UNLOCK`,
+  drop: (name: string) => `DROP USER IF EXISTS ${accountOf(name)}`,
+})
+
+/** Errors of a login that cannot succeed: wrong account or password, locked account, missing database or privilege. */
+const REJECTED: readonly unknown[] = [
+  ...[Errno.loginDenied, Errno.databaseDenied, Errno.unknownDatabase],
+  ...[Errno.accountLockedByMysql, Errno.accountLockedByMariadb],
+]
+
+interface Deps {
+  readonly target: AdminTarget
+  readonly family: MysqlFamily
+  readonly connection: Connection
+  readonly timeouts: Timeouts
+}
+
+/** Passwords of tenants' accounts on one server. */
+export interface Passwords {
+  /** Logs in as the tenant does, over the server's address. @throws `login_refused` */
+  readonly verify: (tenant: Tenant) => Promise<void>
+  /**
+   * Replaces the password and ends every session that was opened with another one. Logins are blocked meanwhile: a
+   * session with the old password could set a third password and log in with that.
+   */
+  readonly rotate: (tenant: Tenant) => Promise<void>
+  /** Returns the names of the tenants whose account has another password than the given one, or rejects logins after a crash. */
+  readonly findChanged: (tenants: readonly Tenant[]) => Promise<readonly string[]>
+}
+
+export function createPasswords({ target, family, connection, timeouts }: Deps): Passwords {
+  const account = accountStatements(family)
+  /** Cache of matching passwords and stored forms by tenant, because each comparison is a login. */
+  let known = new Map<string, { readonly password: string; readonly proof: string }>()
+
+  async function logIn({ name, password }: Tenant, database?: string): Promise<void> {
+    const { host, port, ca } = target
+    const client = await mysql.createConnection({
+      ...dialling({ host, port, ca }, timeouts),
+      ...{ user: name, password, ...(database !== undefined && { database }) },
+    })
+    // A clean disconnect would cost one more round trip.
+    client.destroy()
+  }
+
+  async function isRight(tenant: Tenant, proof: string): Promise<boolean> {
+    const before = known.get(tenant.name)
+    if (before?.password === tenant.password && before.proof === proof) return true
+    try {
+      await logIn(tenant)
+      return true
+    } catch (error) {
+      if (RIGHT_PASSWORD.includes(errnoOf(error))) return true
+      if (errnoOf(error) === Errno.loginDenied) return false
+      throw error
+    }
+  }
+
+  return {
+    async verify(tenant) {
+      try {
+        await logIn(tenant, tenant.name)
+      } catch (error) {
+        if (!REJECTED.includes(errnoOf(error))) throw error
+        throw new MooringError(EngineCode.loginRefused, `the login of ${tenant.name} does not work`, { cause: error })
+      }
+    },
+    async rotate(tenant) {
+      await assertAccount(connection, family, tenant.name)
+      await connection.tenants.query(account.setPassword(tenant, 'blocked'))
+      await endSessions(connection.tenants, tenant.name)
+      await connection.tenants.query(account.setPassword(tenant, 'open'))
+    },
+    async findChanged(tenants) {
+      const accounts = new Map((await readAccounts(connection.watch, family)).map((found) => [found.name, found]))
+      const right: typeof known = new Map()
+      const changed: string[] = []
+      for (const tenant of tenants) {
+        const found = accounts.get(tenant.name)
+        // The reconciler finds missing accounts in the catalog.
+        if (!found) continue
+        if (!found.blocked && (await isRight(tenant, found.proof))) right.set(tenant.name, { ...tenant, proof: found.proof })
+        else changed.push(tenant.name)
+      }
+      known = right
+      return changed
+    },
+  }
+}
+
+/** @throws MooringError `engine_failed` when the server has no account of this name */
+export async function assertAccount(session: Session, family: MysqlFamily, name: string): Promise<void> {
+  const found = await readAccounts(session, family, name)
+  if (found.length === 0) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
+}

@@ -1,0 +1,19 @@
+/** Scripts of MariaDB's `mariadb-install-db`, in its order. The texts of HELP are left out: they are a third of the work. */
+export const SCRIPTS = [
+  ...['mysql_system_tables', 'mysql_performance_tables', 'mysql_system_tables_data'],
+  ...['maria_add_gis_sp_bootstrap', 'mysql_sys_schema'],
+]
+
+/** Statements before the scripts, with values that these expect: no account by socket, no anonymous accounts. */
+export const BEFORE_SCRIPTS = [
+  'CREATE DATABASE IF NOT EXISTS mysql;',
+  'USE mysql;',
+  'SET @auth_root_socket = NULL;',
+  'SET @skip_auth_anonymous = 1;',
+]
+
+/** Statements after the scripts, which create root without a password for several hosts. */
+export const AFTER_SCRIPTS = ["DELETE FROM mysql.global_priv WHERE User = 'root';"]
+
+/** Options of the server that reads the statements. */
+export const BOOTSTRAP = ['--log-warnings=0', '--enforce-storage-engine=']

@@ -1,0 +1,176 @@
+import { isIP } from 'node:net'
+import mysql, { type ConnectionOptions, type Pool, type PoolConnection, type RowDataPacket } from 'mysql2/promise'
+import type { AdminTarget } from '../engine.ts'
+import { errnoOf } from './errors.ts'
+
+/** Session of the administrator, without a default database. */
+export interface Session {
+  /** Runs one or several statements; `?` stands for a value. Returns the rows of a single statement. */
+  query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
+}
+
+/**
+ * The administrator's connections to one server. Each kind of work has its own connections, so that a statement delayed by one tenant
+ * takes no connection from claims of other tenants or from the watchdog.
+ */
+export interface Connection extends Session, AsyncDisposable {
+  /** Runs claims and reads of the catalog. */
+  readonly query: Session['query']
+  /** Session for changes to one tenant's account or database, which may wait for the tenant's own locks. */
+  readonly tenants: Session
+  /** Session of the watchdog. */
+  readonly watch: Session
+  /** Runs `work` with a session of its own, which accepts one statement per call. Closing it afterwards ends its variables and locks. */
+  readonly alone: <T>(work: (session: Session) => Promise<T>) => Promise<T>
+  /** Does the same with other connections, so that `work` may hold locks while it calls `alone`. */
+  readonly frozen: Connection['alone']
+}
+
+/** Timeouts of the administrator's connections. */
+export interface Timeouts {
+  readonly connectMs: number
+  /** Maximum duration of most statements. */
+  readonly statementMs: number
+  /** Maximum duration of a statement that reads or writes whole databases. */
+  readonly longStatementMs: number
+  /** Maximum wait for one metadata lock or row lock, in seconds. */
+  readonly lockS: number
+}
+
+export const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 30_000, longStatementMs: 600_000, lockS: 1 }
+
+/** Maximum connections of a {@link Connection}; `frozen` has as many as `alone`. Their sum is less than the connections that the server reserves (settings.ts). */
+const SIZES = { claims: 2, tenants: 6, watch: 2, alone: 3 } as const
+
+/** Returns the driver's options for a login of any account. */
+export function dialling(target: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): ConnectionOptions {
+  const { host, port, ca, client } = target
+  return {
+    host,
+    port,
+    connectTimeout: timeouts.connectMs,
+    charset: 'utf8mb4',
+    dateStrings: true,
+    ...(ca !== undefined && {
+      // The driver verifies host names only. For an IP address it checks that the CA of the installation signed the certificate.
+      ssl: { ca, verifyIdentity: isIP(host) === 0, ...(client && { cert: client.certificate, key: client.key }) },
+    }),
+  }
+}
+
+/**
+ * Returns the statement that sets up each session of the administrator. Its SQL mode keeps backslash escapes, which the driver assumes, and
+ * copies zeros of AUTO_INCREMENT columns and invalid dates unchanged.
+ */
+const initialise = ({ lockS }: Timeouts): string =>
+  `SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION', ` +
+  `SESSION lock_wait_timeout = ${lockS}, SESSION innodb_lock_wait_timeout = ${lockS}, ` +
+  // By default MySQL 8.0 shows sizes that are up to a day old. MariaDB ignores the comment.
+  `SESSION transaction_isolation = 'READ-COMMITTED' /*!80000 , SESSION information_schema_stats_expiry = 0 */`
+
+/** Returns the same statement for MariaDB, which before 11.1 has only the former name of one variable. */
+const initialiseMariadb = (timeouts: Timeouts): string =>
+  initialise(timeouts).replace('SESSION transaction_isolation', 'SESSION tx_isolation')
+
+interface ConnectOptions {
+  readonly family: 'mysql' | 'mariadb'
+  readonly timeouts?: Timeouts
+}
+
+/**
+ * Creates the administrator's connections to a server. Each kind of session connects at its first call, and reconnects at the first call
+ * after a loss. Statements throw the driver's errors.
+ */
+export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: ConnectOptions): Connection {
+  const pools: Pool[] = []
+  const setUp = family === 'mariadb' ? initialiseMariadb(timeouts) : initialise(timeouts)
+  const prepared = new WeakSet<object>()
+
+  function poolOf(connectionLimit: number, statements: 'one' | 'several' = 'several'): Pool {
+    const { user, password } = target
+    const pool = mysql.createPool({
+      ...dialling(target, timeouts),
+      ...{ user, password, connectionLimit, maxIdle: 1, idleTimeout: 30_000 },
+      multipleStatements: statements === 'several',
+    })
+    pools.push(pool)
+    return pool
+  }
+
+  async function checkOut(pool: Pool): Promise<PoolConnection> {
+    const client = await pool.getConnection()
+    if (prepared.has(client.connection)) return client
+    try {
+      await client.query({ sql: setUp, timeout: timeouts.statementMs })
+    } catch (error) {
+      client.destroy()
+      throw error
+    }
+    prepared.add(client.connection)
+    return client
+  }
+
+  function pooled(size: number): Session {
+    const pool = poolOf(size)
+    return {
+      async query(text, values) {
+        const client = await checkOut(pool)
+        try {
+          const rows = await run(client, { text, values, timeout: timeouts.statementMs })
+          client.release()
+          return rows as never
+        } catch (error) {
+          // After a timeout the connection still waits for the server's response.
+          if (errnoOf(error) === undefined) client.destroy()
+          else client.release()
+          throw error
+        }
+      },
+    }
+  }
+
+  function separate(size: number): Connection['alone'] {
+    const pool = poolOf(size, 'one')
+    return async (work) => {
+      const client = await checkOut(pool)
+      try {
+        return await work({
+          query: async (text, values) => (await run(client, { text, values, timeout: timeouts.longStatementMs })) as never,
+        })
+      } finally {
+        client.destroy()
+      }
+    }
+  }
+
+  let ended: Promise<unknown> | undefined
+  return {
+    ...pooled(SIZES.claims),
+    tenants: pooled(SIZES.tenants),
+    watch: pooled(SIZES.watch),
+    alone: separate(SIZES.alone),
+    frozen: separate(SIZES.alone),
+    async [Symbol.asyncDispose]() {
+      ended ??= Promise.all(pools.map((pool) => pool.end()))
+      await ended
+    },
+  }
+}
+
+interface Statement {
+  readonly text: string
+  readonly values: readonly unknown[] | undefined
+  readonly timeout: number
+}
+
+/** Runs one or several statements. Only the rows of a single statement are meaningful; callers ignore other results. */
+async function run(client: PoolConnection, { text, values, timeout }: Statement): Promise<readonly RowDataPacket[]> {
+  try {
+    const [rows] = await client.query<RowDataPacket[]>({ sql: text, timeout, ...(values && { values: [...values] }) })
+    return Array.isArray(rows) ? rows : []
+  } catch (error) {
+    // The driver's error quotes the statement, which may contain a password.
+    if (error instanceof Error && 'sql' in error) delete error.sql
+    throw error
+  }
+}

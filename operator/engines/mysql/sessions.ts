@@ -1,0 +1,84 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { MooringError } from '../../../shared/errors.ts'
+import { EngineCode } from '../engine.ts'
+import type { Session } from './connection.ts'
+import { Errno, errnoOf } from './errors.ts'
+
+/** Maximum number of checks, and the time between two of them: 4 s in total. */
+const ROUNDS = 160
+const PAUSE_MS = 25
+
+/** Ends a session, or with `QUERY` only its current statement. Ignores a session that has already ended. */
+export async function kill(session: Session, id: number, what: 'CONNECTION' | 'QUERY' = 'CONNECTION'): Promise<void> {
+  try {
+    await session.query(`KILL ${what} ${id}`)
+  } catch (error) {
+    if (errnoOf(error) !== Errno.noSuchThread) throw error
+  }
+}
+
+/** Number of checks, 25 ms apart, before a login in progress is ended. An ordinary login takes some milliseconds. */
+const LOGIN_ROUNDS = 10
+
+/** Query for the sessions, up to an id, of a tenant or on its database, and for the connections that have not logged in yet. */
+const SESSIONS = `
+  SELECT ID AS id, USER = 'unauthenticated user' AS unknown FROM information_schema.PROCESSLIST
+  WHERE (USER IN (?, 'unauthenticated user') OR DB = ?) AND ID <= ? AND USER <> SUBSTRING_INDEX(CURRENT_USER(), '@', 1)`
+
+/**
+ * Ends the tenant's sessions until two consecutive checks find none. The caller has blocked new logins, so the server rejects connections that
+ * are opened later; these have a larger id and are ignored. A login that began its handshake earlier would still be accepted with the former
+ * password, and MySQL does not show its account: all connections that have not logged in after 250 ms are ended, those of other tenants too.
+ * @throws MooringError `engine_unavailable` when sessions remain after 4 s, such as while a large transaction is rolled back
+ */
+export async function endSessions(session: Session, name: string): Promise<void> {
+  const [newest] = await session.query<{ id: number }>('SELECT MAX(ID) AS id FROM information_schema.PROCESSLIST')
+  let emptyChecks = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const found = await session.query<{ id: number; unknown: 0 | 1 }>(SESSIONS, [name, name, newest?.id ?? 0])
+    for (const { id, unknown } of found) if (!unknown || round >= LOGIN_ROUNDS) await kill(session, id)
+    emptyChecks = found.length === 0 ? emptyChecks + 1 : 0
+    if (emptyChecks === 2) return
+    await delay(PAUSE_MS)
+  }
+  throw new MooringError(EngineCode.unavailable, `sessions of ${name} are still open after 4 s`)
+}
+
+/** Prepared XA transaction. */
+interface Prepared {
+  readonly formatID: number
+  readonly gtrid_length: number
+  readonly bqual_length: number
+  /** Both parts, as `0x…` or, from MariaDB, as bytes. */
+  readonly data: string | Buffer
+}
+
+/**
+ * Rolls back the prepared XA transactions whose session has ended. They keep their row locks and metadata locks, survive a restart, and do
+ * not show which tenant they belong to. Returns their identifiers. `which`: identifiers of the transactions to consider; default: all.
+ */
+export async function rollBackDetached(session: Session, which?: ReadonlySet<string>): Promise<readonly string[]> {
+  const rolledBack: string[] = []
+  for (const xid of await listPrepared(session)) {
+    if (which && !which.has(xid)) continue
+    try {
+      await session.query(`XA ROLLBACK ${xid}`)
+      rolledBack.push(xid)
+    } catch (error) {
+      // The transaction belongs to an open session, or was completed meanwhile.
+      if (errnoOf(error) === undefined) throw error
+    }
+  }
+  return rolledBack
+}
+
+/** Returns the identifiers of all prepared XA transactions, as the literals of XA ROLLBACK. */
+export async function listPrepared(session: Session): Promise<readonly string[]> {
+  // A MariaDB server has no CONVERT XID; its plain output is binary.
+  const isMariadb = (await session.query<{ v: string }>('SELECT VERSION() AS v'))[0]?.v.includes('MariaDB') ?? false
+  const rows = await session.query<Prepared>(isMariadb ? 'XA RECOVER' : 'XA RECOVER CONVERT XID')
+  return rows.map(({ formatID, gtrid_length: length, data }) => {
+    const hex = typeof data === 'string' ? data.replace(/^0x/, '') : data.toString('hex')
+    return `X'${hex.slice(0, 2 * length)}',X'${hex.slice(2 * length)}',${formatID}`
+  })
+}

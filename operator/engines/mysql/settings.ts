@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto'
+import { isLoopback } from '../../../crds/formats/address-list.ts'
+import { MooringError } from '../../../shared/errors.ts'
+import { EngineCode } from '../engine.ts'
+import { clamp, connectionsOf, type EngineSize } from '../size.ts'
+import type { MysqlFamily } from './catalog.ts'
+import type { Session } from './connection.ts'
+
+/** Addresses, files and capacity of a server. Paths are as the engine's own process sees them. */
+interface MysqlServer {
+  readonly family: MysqlFamily
+  readonly listen: string
+  readonly port: number
+  /** Data directory. */
+  readonly data: string
+  /**
+   * Files for TLS, which the server requires off loopback. `caFile`: CA of the administrator's client certificate. Absent: the server has no
+   * certificate of ours, and accepts clients without TLS.
+   */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string } | undefined
+  /** File with the statements of {@link adminSql}, which the server runs before it accepts connections. */
+  readonly initFile: string
+  /** File of the engine's log. Absent: the log goes to stderr. */
+  readonly logFile?: string | undefined
+  /** Maximum number of tenants, 50 by default; determines the number of connections. */
+  readonly tenants?: number
+  /** Maximum connections of each tenant, 12 by default. */
+  readonly connectionsPerTenant?: number
+  /** Whether access.ts restricts the sources of tenants' sessions. */
+  readonly isRestricted?: boolean | undefined
+  /** Size of a dedicated server, from which memory and connections follow. Absent: a shared server. */
+  readonly size?: EngineSize | undefined
+}
+
+/**
+ * Statement that the server runs at the start of each session. When it fails, as it does until access.ts has created the procedure, the
+ * server ends the session. The privilege SUPER exempts the administrator. The statement is ASCII, which is the same in every character set
+ * that a client may use.
+ */
+export const INIT_CONNECT = 'CALL mooring_access.verify()'
+
+export type Settings = Readonly<Record<string, string>>
+
+/** Connections kept free for the administrator, and for clients that have not logged in yet. */
+const RESERVED_CONNECTIONS = 54
+
+/** Name of the file with the server's pid, in the data directory. */
+export const PID_FILE = 'mysqld.pid'
+/** Name of the socket in the data directory, which other users cannot access. The server cannot run without a socket. */
+export const SOCKET = 'mysqld.sock'
+
+/**
+ * Returns the settings of a server by name. Each serves isolation (docs/isolation.md), durability, or a small idle server. All other
+ * settings keep the engine's default. A version that does not know a setting with the prefix `loose-` ignores it.
+ */
+export function mysqlSettings(server: MysqlServer): Settings {
+  const { size, tenants = 50, connectionsPerTenant = 12 } = server
+  const connections = size ? connectionsOf(size) : tenants * connectionsPerTenant
+  return {
+    ...network(server),
+    ...ISOLATION,
+    ...RESOURCES,
+    ...(size && sized(size)),
+    ...CEILINGS,
+    ...(server.family === 'mariadb' ? MARIADB : MYSQL),
+    ...(server.isRestricted && { init_connect: INIT_CONNECT }),
+    max_connections: `${connections + RESERVED_CONNECTIONS}`,
+  }
+}
+
+function network({ family, listen, port, data, tls, initFile, logFile }: MysqlServer): Settings {
+  return {
+    port: `${port}`,
+    bind_address: listen,
+    datadir: data,
+    // Temporary files count with the data: the system's directory may be small, shared or hidden from the server.
+    tmpdir: data,
+    socket: `${data}/${SOCKET}`,
+    pid_file: `${data}/${PID_FILE}`,
+    init_file: initFile,
+    ...(logFile !== undefined && { log_error: logFile }),
+    ...(tls && !isLoopback(listen) && { require_secure_transport: 'ON' }),
+    // On loopback, where clients verify nothing, MySQL uses an RSA key that it generates.
+    ...(tls && (family === 'mariadb' || !isLoopback(listen)) && filesOf(tls)),
+    // Bounds how long a connection that does not log in holds a slot.
+    connect_timeout: '10',
+  }
+}
+
+const filesOf = ({ certFile, keyFile, caFile }: NonNullable<MysqlServer['tls']>): Settings => ({
+  ssl_cert: certFile,
+  ssl_key: keyFile,
+  ...(caFile !== undefined && { ssl_ca: caFile }),
+})
+
+const ISOLATION: Settings = {
+  local_infile: 'OFF',
+  // Otherwise the clause DATA DIRECTORY could place the file of a table anywhere.
+  'symbolic-links': '0',
+  event_scheduler: 'OFF',
+  // Accounts are bound to addresses, so no DNS lookup is needed. Without a host cache, failed logins block no client address.
+  skip_name_resolve: 'ON',
+  host_cache_size: '0',
+  max_connect_errors: '4294967295',
+  // Statements contain tenants' data, and passwords that tenants set.
+  general_log: 'OFF',
+  slow_query_log: 'OFF',
+  log_output: 'NONE',
+  // Tenants could read the names of all databases from its tables, and it takes tens of megabytes.
+  performance_schema: 'OFF',
+  // Bounds the temporary tables of all tenants together.
+  innodb_temp_data_file_path: 'ibtmp1:12M:autoextend:max:2G',
+}
+
+const RESOURCES: Settings = {
+  character_set_server: 'utf8mb4',
+  default_time_zone: '+00:00',
+  innodb_buffer_pool_size: '64M',
+  innodb_buffer_pool_load_at_startup: 'OFF',
+  innodb_buffer_pool_dump_at_shutdown: 'OFF',
+}
+
+/** Settings of a server with one database (docs/dedicated.md, "Sizes"). */
+const sized = ({ memoryMiB, storageGiB }: EngineSize): Settings => ({
+  innodb_buffer_pool_size: `${clamp(memoryMiB / 2, 64, 2_097_152)}M`,
+  // Temporary tables must not fill the volume: the data need space, too.
+  innodb_temp_data_file_path: `ibtmp1:12M:autoextend:max:${clamp(storageGiB / 4, 1, 1_024)}G`,
+})
+
+/**
+ * Maximum values to which a session can set its own buffers (MySQL manual, "Program Option Modifiers"); larger ones are truncated with a
+ * warning. A statement may have several of each.
+ */
+const CEILINGS: Settings = {
+  ...{ 'maximum-sort_buffer_size': '16M', 'maximum-join_buffer_size': '16M', 'maximum-bulk_insert_buffer_size': '16M' },
+  ...{ 'maximum-read_buffer_size': '16M', 'maximum-read_rnd_buffer_size': '16M', 'maximum-preload_buffer_size': '1M' },
+  ...{ 'maximum-max_heap_table_size': '64M', 'maximum-tmp_table_size': '64M', 'maximum-group_concat_max_len': '16M' },
+  ...{ 'maximum-query_alloc_block_size': '64K', 'maximum-query_prealloc_size': '64K', 'maximum-range_alloc_block_size': '64K' },
+  ...{ 'maximum-transaction_alloc_block_size': '64K', 'maximum-transaction_prealloc_size': '64K' },
+}
+
+const MYSQL: Settings = {
+  secure_file_priv: 'NULL',
+  tls_version: 'TLSv1.2',
+  log_error_verbosity: '2',
+  // Without a binary log, tenants may create triggers and functions, and a commit writes to one file less.
+  disable_log_bin: '1',
+  'loose-mysqlx': '0',
+}
+
+const MARIADB: Settings = {
+  tls_version: 'TLSv1.2,TLSv1.3',
+  log_warnings: '1',
+  skip_log_bin: '1',
+  feedback: 'OFF',
+  // Duration in seconds from which the server counts a statement as slow (measure.ts).
+  long_query_time: '1',
+  ...{ 'maximum-join_buffer_space_limit': '16M', 'maximum-mrr_buffer_size': '16M' },
+}
+
+/** Returns the text of the server's option file. */
+export function optionFile(settings: Settings): string {
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  return `[mysqld]\n${lines.join('')}`
+}
+
+interface Admin {
+  readonly family: MysqlFamily
+  readonly user: string
+  /** Form in which the server stores the password ({@link nativeHash}). */
+  readonly hash: string
+  /** Address from which the administrator logs in. */
+  readonly host: string
+  /** Whether the server requires a client certificate for the administrator's name besides the password. */
+  readonly certified?: boolean
+}
+
+/**
+ * Returns the statements that a server runs at each start: they create the administrator's account, or give it this password, and drop the
+ * account of the installation.
+ */
+export function adminSql({ family, user, hash, host, certified = false }: Admin): string {
+  const admin = `'${user}'@'${host}'`
+  const proof = family === 'mariadb' ? `VIA mysql_native_password USING '${hash}'` : `WITH mysql_native_password AS '${hash}'`
+  return [
+    `CREATE USER IF NOT EXISTS ${admin} IDENTIFIED ${proof}`,
+    `ALTER USER ${admin} IDENTIFIED ${proof} REQUIRE ${certified ? `SUBJECT '/CN=${user}'` : 'NONE'}`,
+    `GRANT ALL PRIVILEGES ON *.* TO ${admin} WITH GRANT OPTION`,
+    `DROP USER IF EXISTS 'root'@'localhost'`,
+  ]
+    .map((statement) => `${statement};\n`)
+    .join('')
+}
+
+/** Returns the form in which `mysql_native_password` stores a password (MySQL manual, "Native Pluggable Authentication"). */
+export function nativeHash(password: string): string {
+  const sha1 = (data: Buffer | string): Buffer => createHash('sha1').update(data).digest()
+  return `*${sha1(sha1(password)).toString('hex').toUpperCase()}`
+}
+
+/** Variables on which the isolation of tenants depends (docs/isolation.md), each with its safe values. */
+const REQUIRED: Readonly<Record<string, readonly string[]>> = {
+  local_infile: ['OFF'],
+  event_scheduler: ['OFF', 'DISABLED'],
+  general_log: ['OFF'],
+  slow_query_log: ['OFF'],
+  skip_name_resolve: ['ON'],
+}
+
+/** Query for the anonymous accounts and the remote accounts of root that an installation may have. */
+const OPEN_ACCOUNTS = `SELECT User AS user, Host AS host FROM mysql.user WHERE User = '' OR (User = 'root' AND Host <> 'localhost')`
+
+/**
+ * Removes what an installation may leave open to every client: anonymous accounts, remote accounts of root, the database `test`.
+ * @throws MooringError `server_unsafe` when a setting that isolation depends on has another value
+ */
+export async function harden(session: Session): Promise<void> {
+  const names = Object.keys(REQUIRED)
+  const rows = await session.query<{ Variable_name: string; Value: string }>('SHOW GLOBAL VARIABLES WHERE Variable_name IN (?)', [
+    names,
+  ])
+  const unsafe = rows.filter(({ Variable_name: name, Value: value }) => !REQUIRED[name]?.includes(value))
+  if (unsafe.length > 0) {
+    const found = unsafe.map(({ Variable_name: name, Value: value }) => `${name}=${value}`).join(', ')
+    throw new MooringError(EngineCode.unsafe, `the server runs with unsafe settings: ${found}`)
+  }
+  for (const { user, host } of await session.query<{ user: string; host: string }>(OPEN_ACCOUNTS)) {
+    await session.query('DROP USER IF EXISTS ?@?', [user, host])
+  }
+  await session.query('DROP DATABASE IF EXISTS test')
+}

@@ -1,0 +1,188 @@
+import { kindOf, type MysqlFamily, quoteName } from './catalog.ts'
+import type { Connection, Session } from './connection.ts'
+import { Errno, errnoOf } from './errors.ts'
+
+/** Bytes that each object counts beyond its content, so that the size limit also bounds the number of files. */
+const OBJECT_BYTES = 8_192
+/** Number of times that the server stores the text of a view. */
+const VIEW_TEXTS = 3
+
+/** Returns bytes on disk by tenant. `busy`: only databases that have a session, or had one at the previous call. */
+type ReadSizes = (which: 'all' | 'busy') => Promise<ReadonlyMap<string, number>>
+
+/** InnoDB files of one database. */
+interface Files {
+  bytes: number
+  /** Names of the tables that have a file of their own. */
+  readonly tables: Set<string>
+}
+
+/**
+ * Creates the function that measures databases. While a tenant's lock hides the tables of a database, its InnoDB files are read, and all else
+ * counts with the size that was read last.
+ */
+export function createSizes({ watch }: Connection, family: MysqlFamily): ReadSizes {
+  /** Names of tenants that had a session at the previous call. Such a session may have written after that call and ended. */
+  let presentBefore: ReadonlySet<string> = new Set()
+  /** Bytes outside of files of InnoDB by tenant, as read last. */
+  let othersBefore: ReadonlyMap<string, number> = new Map()
+
+  return async function readSizes(which) {
+    const sessions = await readSessions(watch)
+    const busy = new Set(sessions.filter((session) => session.busy).map(({ name }) => name))
+    const present = new Set(sessions.map(({ name }) => name))
+    const databases = await watch.query<{ name: string }>('SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA')
+    const names = databases
+      .map(({ name }) => name)
+      .filter((name) => kindOf(name) === 'tenant' && (which === 'all' || present.has(name) || presentBefore.has(name)))
+    presentBefore = present
+    if (names.length === 0) return new Map()
+    const files = await readFiles(watch, family)
+    const sizes = new Map<string, number>()
+    const existing = new Set(databases.map(({ name }) => name))
+    const others = new Map([...othersBefore].filter(([name]) => existing.has(name)))
+    for (const name of names) {
+      const own = files.get(name) ?? { bytes: 0, tables: new Set() }
+      // Reading other objects opens tables, so databases without an active session are left out.
+      if (which === 'all' || busy.has(name)) {
+        const bytes = await readOther(watch, family, { name, files: own })
+        if (bytes !== undefined) others.set(name, bytes)
+      }
+      sizes.set(name, own.bytes + (others.get(name) ?? 0))
+    }
+    othersBefore = others
+    return sizes
+  }
+}
+
+interface TenantSession {
+  readonly name: string
+  /** Whether the session was active within the last 30 s, by its own clock. */
+  readonly busy: 0 | 1
+}
+
+async function readSessions(session: Session): Promise<readonly TenantSession[]> {
+  return session.query<TenantSession>(
+    `SELECT USER AS name, COMMAND <> 'Sleep' OR TIME < 30 AS busy FROM information_schema.PROCESSLIST
+     WHERE USER <> SUBSTRING_INDEX(CURRENT_USER(), '@', 1)`,
+  )
+}
+
+/** Queries for InnoDB's files, which wait for no lock of a tenant: of MySQL 8.0, and of MySQL 5.7 and MariaDB. */
+const SPACES: readonly string[] = ['INNODB_TABLESPACES', 'INNODB_SYS_TABLESPACES'].map(
+  (table) =>
+    `SELECT NAME AS name, GREATEST(FILE_SIZE, ALLOCATED_SIZE) AS bytes FROM information_schema.${table} WHERE NAME LIKE '%/%'`,
+)
+
+async function readFiles(session: Session, family: MysqlFamily): Promise<ReadonlyMap<string, Files>> {
+  const found = new Map<string, Files>()
+  for (const { name, bytes } of await readSpaces(session, family)) {
+    // A file is named `database/table`, that of a partition `database/table#p#partition`.
+    const [database = '', file = ''] = name.split('/')
+    const files = found.get(database) ?? { bytes: 0, tables: new Set() }
+    files.bytes += Number(bytes)
+    files.tables.add(tableOf(file))
+    found.set(database, files)
+  }
+  return found
+}
+
+/** Returns the table of a file (MySQL manual, "Mapping of Identifiers to File Names"): characters other than letters and digits are encoded. */
+const tableOf = (file: string): string =>
+  (file.split(/#p#/i)[0] ?? '').replaceAll(/@([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+
+interface Space {
+  readonly name: string
+  readonly bytes: string | number
+}
+
+async function readSpaces(session: Session, family: MysqlFamily): Promise<readonly Space[]> {
+  const [latest = '', former = ''] = SPACES
+  if (family === 'mariadb') return session.query<Space>(former)
+  try {
+    return await session.query<Space>(latest)
+  } catch (error) {
+    if (errnoOf(error) !== Errno.unknownTable) throw error
+    return session.query<Space>(former)
+  }
+}
+
+interface Table {
+  readonly name: string
+  readonly engine: string | null
+  readonly bytes: string | number | null
+}
+
+/**
+ * Reads the bytes outside InnoDB files: tables of other engines, tables in the shared tablespace, and programs. Opens only tables without an
+ * InnoDB file, because opening waits for a statement that creates or alters the table. Returns undefined while a tenant's lock hides the tables.
+ */
+async function readOther(
+  session: Session,
+  family: MysqlFamily,
+  { name, files }: { readonly name: string; readonly files: Files },
+): Promise<number | undefined> {
+  try {
+    const all = await session.query<{ name: string }>(
+      'SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?',
+      [name],
+    )
+    const others = all.map((table) => table.name).filter((table) => !files.tables.has(table))
+    return (await readTables(session, name, others)) + (await readPrograms(session, family, name))
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}
+
+async function readTables(session: Session, name: string, tables: readonly string[]): Promise<number> {
+  if (tables.length === 0) return 0
+  const rows = await session.query<Table>(
+    `SELECT TABLE_NAME AS name, ENGINE AS engine, DATA_LENGTH + INDEX_LENGTH AS bytes FROM information_schema.TABLES
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME IN (?)`,
+    [name, tables],
+  )
+  // The name of an InnoDB table with non-ASCII letters is not recognized in its file name, but the bytes of the file are counted already.
+  const isCounted = ({ name: table, engine }: Table): boolean => engine === 'InnoDB' && /[^ -~]/.test(table)
+  return rows.filter((row) => !isCounted(row)).reduce((sum, { bytes }) => sum + OBJECT_BYTES + Number(bytes ?? 0), 0)
+}
+
+/**
+ * Texts of programs: those of routines and, from MySQL 8.0, all others are in tables of the server; triggers and views have files. A view
+ * has its text as written, as parsed, and in UTF-8.
+ */
+const PROGRAMS = [
+  { length: 'LENGTH(ROUTINE_DEFINITION)', source: 'ROUTINES WHERE ROUTINE_SCHEMA' },
+  { length: 'LENGTH(ACTION_STATEMENT)', source: 'TRIGGERS WHERE TRIGGER_SCHEMA' },
+  { length: `${VIEW_TEXTS} * LENGTH(VIEW_DEFINITION)`, source: 'VIEWS WHERE TABLE_SCHEMA' },
+]
+  .map(
+    ({ length, source }) => `SELECT SUM(COALESCE(${length}, 0) + ${OBJECT_BYTES}) AS bytes FROM information_schema.${source} = ?`,
+  )
+  .join(' UNION ALL ')
+
+/** Bound of the time of reading them, in ms: the server waits for each lock of a tenant anew. */
+const PROGRAMS_MS = 200
+const BOUNDED: Readonly<Record<MysqlFamily, string>> = {
+  mariadb: `SET STATEMENT max_statement_time=${PROGRAMS_MS / 1000} FOR ${PROGRAMS}`,
+  mysql: PROGRAMS.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${PROGRAMS_MS}) */`),
+}
+
+async function readPrograms(session: Session, family: MysqlFamily, name: string): Promise<number> {
+  const rows = await session.query<{ bytes: string | number | null }>(BOUNDED[family], [name, name, name])
+  return rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0) + (await readHiddenViews(session, name))
+}
+
+/** Reads the texts of views that MySQL 8.0 shows in its list to their definer alone. Their number is bounded by {@link OBJECT_BYTES}. */
+async function readHiddenViews(session: Session, name: string): Promise<number> {
+  const views = await session.query<{ name: string }>(
+    `SELECT TABLE_NAME AS name FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND VIEW_DEFINITION = ''`,
+    [name],
+  )
+  let bytes = 0
+  for (const view of views) {
+    const [shown] = await session.query<Record<string, string>>(`SHOW CREATE VIEW ${quoteName(name)}.${quoteName(view.name)}`)
+    bytes += VIEW_TEXTS * Buffer.byteLength(shown?.['Create View'] ?? '')
+  }
+  return bytes
+}

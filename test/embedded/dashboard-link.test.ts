@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { createDashboardClient, expectRejection } from '../support/api/dashboard-client.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
+import { LATER } from '../support/patience.ts'
+
+/** The link of `npm start` that signs in to the dashboard. */
+
+const cleanup = new AsyncDisposableStack()
+afterAll(() => cleanup.disposeAsync())
+
+test('the link signs in once, its session outlives kill -9, and its code is in no log', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'mooring-link-'))
+  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const first = await startMooring({ dataDir, args: ['--log-level', 'trace'] })
+  const ca = await readFile(first.ready.ca, 'utf8')
+  const { dashboardUrl, sharedUrl } = first.ready
+  // The text follows the ready file.
+  await expect.poll(() => first.output(), LATER).toContain(dashboardUrl)
+  const link = new URL(dashboardUrl)
+  // Browsers send no fragment, so that the code reaches the server by the page alone.
+  expect([link.origin, link.pathname, link.search]).toEqual([sharedUrl, '/dashboard', ''])
+  const code = link.hash.replace('#code=', '')
+
+  using page = createDashboardClient({ url: sharedUrl, ca })
+  expect((await page.signIn({ code })).status).toBe(201)
+  const me = await page.send('GET', '/dashboard/api/v1/me')
+  expect(JSON.parse(me.text)).toMatchObject({ data: { user: 'local:admin' } })
+  using late = createDashboardClient({ url: sharedUrl, ca })
+  expectRejection(await late.signIn({ code }), '401 unauthenticated')
+  // The welcome message has the link; the log must not.
+  expect(first.output().split(code)).toHaveLength(2)
+
+  const ended = once(first.process, 'exit')
+  first.process.kill('SIGKILL')
+  await ended
+  const second = cleanup.use(await startMooring({ dataDir }))
+  using again = createDashboardClient({ url: second.ready.sharedUrl, ca, cookie: page.setCookie })
+  expect((await again.send('GET', '/dashboard/api/v1/me')).status).toBe(200)
+  using old = createDashboardClient({ url: second.ready.sharedUrl, ca })
+  expectRejection(await old.signIn({ code }), '401 unauthenticated')
+  await first[Symbol.asyncDispose]()
+})
