@@ -1,9 +1,13 @@
+import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 import { type Motor, MOTORS } from './crds/motor.ts'
 import { GateReporter, WHOLE_FILE } from './test/gate/reporter.ts'
 import { OwnOrder } from './test/support/own-order.ts'
 import { isFull } from './test/support/scope.ts'
 import { patient } from './test/support/patience.ts'
+
+// Each test process, worker thread and Mooring loads the same modules: Node compiles them once.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node')
 
 /** What takes long or depends on a quiet machine: part of `npm run test:full` alone. */
 const LONG = '**/*.long.test.ts'
@@ -89,7 +93,7 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      // What only a process of its own can show: one file at a time, on a machine of two cores.
+      // What only a process of its own can show.
       {
         test: {
           name: 'embedded',
@@ -97,7 +101,7 @@ export default defineConfig({
           ...SECOND_TRY,
           ...within(60_000, 120_000),
           include: ['test/embedded/**/*.test.ts'],
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },

@@ -36,7 +36,8 @@ export class GateReporter implements Reporter {
     const directory = reportDirectory()
     if (directory === undefined) return
     mkdirSync(directory, { recursive: true })
-    const path = join(directory, randomUUID())
+    // The names sort by the ends of the runs.
+    const path = join(directory, `${Date.now()}-${randomUUID()}`)
     writeFileSync(path, JSON.stringify(report))
     renameSync(path, `${path}.json`)
   }

@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** Caches of the static checks. They name files by absolute paths and files by digests of their content. */
-const FILES = ['eslint', 'prettier/.prettier-cache', 'tsc.tsbuildinfo']
+const FILES = ['eslint', 'prettier/.prettier-cache', 'tsc.tsbuildinfo', 'tsc-dashboard.tsbuildinfo']
 /** Stands for the path of the checkout in a kept cache. */
 const CHECKOUT = '@checkout@'
 

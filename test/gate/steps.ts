@@ -37,7 +37,7 @@ export async function runStep(
 }
 
 async function readReports(directory: string): Promise<readonly Report[]> {
-  const files = (await readdir(directory)).filter((name) => name.endsWith('.json'))
+  const files = (await readdir(directory)).filter((name) => name.endsWith('.json')).toSorted()
   return Promise.all(files.map(async (name) => Report.parse(JSON.parse(await readFile(join(directory, name), 'utf8')))))
 }
 
@@ -48,7 +48,10 @@ export async function runFileAgain({ project, file }: FailedFile): Promise<Repor
   return reports[0]
 }
 
-const minutes = (seconds: number): string => `${Math.floor(seconds / 60)}:${String(Math.round(seconds % 60)).padStart(2, '0')}`
+function minutes(seconds: number): string {
+  const whole = Math.round(seconds)
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
+}
 
 /** Returns lines such as `edge, faults    2:15   745 passed`, one for each test run, with the time that a step spent beside them. */
 export function tableOf(steps: readonly StepResult[]): string {

@@ -34,8 +34,14 @@ const MONITORING_ARCHIVES = ['exporter-postgresql', 'exporter-mysql', 'prometheu
 
 const ENGINE_IMAGES = ['mysql:5.7.38', 'mysql:8.0.29', 'mariadb:10.7.4', 'mongo:5.0.9', 'mongo:7.0.2'] as const
 
+/** Engines whose images a cluster gets. */
+export type ClusterEngines = 'postgresql' | 'all'
+
 /** Scripts that build replacements of the official images, for machines that reach no image registry. */
-const STAND_INS = ['postgres', 'engines', 'exporters'].map((name) => fileURLToPath(new URL(`../images/${name}`, import.meta.url)))
+const standIns = (engines: ClusterEngines): readonly string[] =>
+  (engines === 'all' ? ['postgres', 'engines', 'exporters'] : ['postgres']).map((name) =>
+    fileURLToPath(new URL(`../images/${name}`, import.meta.url)),
+  )
 
 export interface RunningCluster extends AsyncDisposable {
   readonly cluster: Cluster
@@ -46,15 +52,15 @@ export interface RunningCluster extends AsyncDisposable {
  * Starts everything that the suite needs: a Kubernetes with Mooring, and a Docker engine. `KUBECONFIG` and `DOCKER_HOST` name existing ones.
  * A missing one is started on this machine and ends with this process, even when this process is killed.
  */
-export async function startCluster(): Promise<RunningCluster> {
+export async function startCluster(engines: ClusterEngines = 'all'): Promise<RunningCluster> {
   const given = isSet('KUBECONFIG')
   await using started = new AsyncDisposableStack()
   // The steps run one after the other, because each uses both cores.
   const workshop = await openWorkshop(started, { given })
   const kubeconfig = await kubeconfigOf(started)
   await requireTools(['kubectl', 'helm'])
-  const image = await makeImages(workshop)
-  await importImages({ ...workshop, kubeconfig, archive: image.archive })
+  const image = await makeImages(workshop, engines)
+  await importImages({ ...workshop, kubeconfig, archive: image.archive, engines })
   const clients = clientsOf(kubeconfig)
   // The suite's own cluster needs no uninstallation, because it ends as a whole.
   if (given) started.use(await borrowRelease(clients, image))
@@ -89,7 +95,7 @@ function setWhileStarted(started: AsyncDisposableStack, name: string, value: str
 /** Builds all images that a cluster needs, and nothing else. @returns the name of Mooring's image: `mooring:<tag>` */
 export async function prepareImages(): Promise<string> {
   await using started = new AsyncDisposableStack()
-  const { repository, tag } = await makeImages(await openWorkshop(started, { given: false }))
+  const { repository, tag } = await makeImages(await openWorkshop(started, { given: false }), 'all')
   return `${repository}:${tag}`
 }
 
@@ -107,11 +113,11 @@ async function openWorkshop(started: AsyncDisposableStack, { given }: { readonly
   return { docker: started.use(await startDocker(settings)), settings }
 }
 
-async function makeImages({ docker, settings }: Workshop): Promise<MooringImage> {
+async function makeImages({ docker, settings }: Workshop, engines: ClusterEngines): Promise<MooringImage> {
   const image = await buildMooringImage(docker, settings)
   const args = [join(settings.TC_CACHE, 'images')]
   const env = { BED: dirname(script('mkimage')) }
-  for (const file of STAND_INS) await run({ title: `making images of ${basename(file)}`, file, args, env })
+  for (const file of standIns(engines)) await run({ title: `making images of ${basename(file)}`, file, args, env })
   return image
 }
 
@@ -125,21 +131,23 @@ async function kubeconfigOf(started: AsyncDisposableStack): Promise<string> {
 interface Import extends Workshop {
   readonly kubeconfig: string
   readonly archive: string
+  readonly engines: ClusterEngines
 }
 
 /** Imports the images of Mooring, the engines and the exporters into the cluster, and those of PostgreSQL into the Docker engine. */
-async function importImages({ docker, settings, kubeconfig, archive }: Import): Promise<void> {
+async function importImages({ docker, settings, kubeconfig, archive, engines }: Import): Promise<void> {
   const directory = join(settings.TC_CACHE, 'images')
   const archiveOf = (image: string): string => join(directory, `${image.replace(':', '-')}.tar`)
-  const engines = [...Object.values(POSTGRES_IMAGES), ...ENGINE_IMAGES].map(archiveOf)
-  if (docker.isolated) for (const file of engines) await docker.docker(undefined, ['load', '--quiet', '--input', file])
-  const others = [archive, ...MONITORING_ARCHIVES.map((name) => join(directory, `${name}.tar`))]
+  const servers = [...Object.values(POSTGRES_IMAGES), ...(engines === 'all' ? ENGINE_IMAGES : [])].map(archiveOf)
+  if (docker.isolated) for (const file of servers) await docker.docker(undefined, ['load', '--quiet', '--input', file])
+  const monitoring = engines === 'all' ? MONITORING_ARCHIVES.map((name) => join(directory, `${name}.tar`)) : []
+  const others = [archive, ...monitoring]
   const state = dirname(kubeconfig)
   if (existsSync(join(state, 'run/containerd.sock'))) {
     const env = { TC_STATE: state }
-    await run({ title: 'importing the images', file: script('image-import'), args: [...others, ...engines], env })
+    await run({ title: 'importing the images', file: script('image-import'), args: [...others, ...servers], env })
   } else {
-    say(`the nodes of this cluster must be able to get ${[...others, ...engines].join(', ')} under the names in them`)
+    say(`the nodes of this cluster must be able to get ${[...others, ...servers].join(', ')} under the names in them`)
   }
 }
 
