@@ -13,6 +13,7 @@ import type { Store } from '../../store/port.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { createRegions, type Regions, type RegionsDeps } from '../catalog/regions.ts'
 import { ApiError } from '../http/errors.ts'
+import { retryLater } from '../instances/instance-waits.ts'
 import type { Principal, Reply } from '../http/route.ts'
 import { isUid } from '../instances/instance-lookup.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
@@ -109,8 +110,12 @@ export type FindDatabase = (principal: Principal, id: string, needs?: readonly D
 export interface DatabaseAnswers {
   /** Renders with `connection: null`. */
   plain(status: 200 | 201 | 202, database: DedicatedDatabase): DatabaseReply
-  /** Renders with the connection from its Secret. @throws ApiError `unavailable`; StoreError */
-  withConnection(status: 200, database: DedicatedDatabase): Promise<DatabaseReply>
+  /**
+   * Renders with the connection from its Secret, once the password in it is in force.
+   * @param arrivedAt arrival of the request (`performance.now()`)
+   * @throws ApiError `unavailable` when the request's time is used up, `conflict` when another request deletes the database; StoreError
+   */
+  withConnection(database: DedicatedDatabase, arrivedAt: number): Promise<DatabaseReply>
   /** Renders with `connection: null` for a list. */
   view(database: DedicatedDatabase): DatabaseView
 }
@@ -124,13 +129,14 @@ export function createDatabaseDeps(wiring: DatabaseWiring): DatabaseDeps {
   const { now = () => new Date(), audit = noAudit, catchUp = createCatchUp(0), rotationMs = WAIT_MS } = wiring
   const { databasesPerNamespace: max } = wiring
   const regions = createRegions(wiring)
+  const until = createWait(databases)
   return {
     ...{ store, access, scopes, databases, plans, archives, namespaces, restoreGrants, withoutBackups, records },
     ...{ regions, now, audit, catchUp, rotationMs },
     quota: createQuota({ cache: databases, max, what: 'dedicated databases' }),
     find: createDatabaseLookup({ access, scopes, databases, catchUp }),
-    answer: createAnswers(wiring, regions),
-    until: createWait(databases),
+    answer: createAnswers({ ...wiring, regions, rotationMs, until }),
+    until,
   }
 }
 
@@ -149,7 +155,9 @@ function createDatabaseLookup({ access, scopes, databases, catchUp }: LookupDeps
   }
 }
 
-function createAnswers({ store, endpoints }: Pick<DatabaseWiring, 'store' | 'endpoints'>, regions: Regions): DatabaseAnswers {
+type AnswerDeps = Pick<DatabaseWiring, 'store' | 'endpoints'> & Pick<DatabaseDeps, 'regions' | 'rotationMs' | 'until'>
+
+function createAnswers({ store, endpoints, regions, rotationMs, until }: AnswerDeps): DatabaseAnswers {
   const endpointOf = (name: string) => endpoints?.get({ name })
   const view = (database: DedicatedDatabase, connection?: ConnectionView): DatabaseView =>
     databaseView(database, { region: regions.nameOf(database.spec.region), connection })
@@ -158,11 +166,21 @@ function createAnswers({ store, endpoints }: Pick<DatabaseWiring, 'store' | 'end
     data: { database: view(database, connection) },
     etag: database.metadata.resourceVersion,
   })
-  return {
-    plain: (status, database) => reply(status, database),
-    withConnection: async (status, database) => reply(status, database, await readConnection(store, database, endpointOf)),
-    view: (database) => view(database),
+  async function withConnection(database: DedicatedDatabase, arrivedAt: number): Promise<DatabaseReply> {
+    let now = database
+    for (;;) {
+      const connection = await readConnection(store, now, endpointOf)
+      if (connection) return reply(200, now, connection)
+      // The status is written after the Secret and the engine, so a change of the database follows. One during the read counts as well.
+      const { resourceVersion } = now.metadata
+      const left = rotationMs - (performance.now() - arrivedAt)
+      const later = await until(now, ({ metadata }) => metadata.resourceVersion !== resourceVersion, left)
+      if (!later) throw retryLater('the password of this database is being replaced; read the database again in 5 s')
+      now = later
+    }
   }
+
+  return { plain: (status, database) => reply(status, database), withConnection, view: (database) => view(database) }
 }
 
 function createWait(databases: Cache<typeof DedicatedDatabase>): DatabaseDeps['until'] {

@@ -6,10 +6,10 @@ import { Motor } from '../../crds/motor.ts'
 import { annotations, slugsOf } from '../../crds/names.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
-import { ApiError } from '../http/errors.ts'
 import { windowOf } from './database-backups.ts'
 import { EXAMPLE } from '../openapi/openapi-schemas.ts'
 import { createdAtOf } from '../resources/names-and-times.ts'
+import { isInForce } from '../resources/password-in-force.ts'
 import { SshConnectionView, sshConnectionView, SshTunnelView, sshTunnelView } from './ssh-tunnel-view.ts'
 
 /** States of a database in the API (docs/api.md, "Dedicated databases"). */
@@ -179,23 +179,31 @@ const Binding = z.object({
 
 /**
  * Reads the connection of a database from the Secret that its status names, so that all its fields are of one version.
- * @throws ApiError `unavailable` when the Secret is missing or incomplete; StoreError
+ * @returns undefined while the Secret is missing or incomplete, or has another password than the one in force
+ * @throws StoreError
  */
 export async function readConnection(
   store: Store,
   database: DedicatedDatabase,
   endpointOf: Parameters<typeof sshConnectionView>[1],
-): Promise<ConnectionView> {
+): Promise<ConnectionView | undefined> {
   const { metadata, status } = database
   const name = status?.secretRef?.name
   const secret = name === undefined ? undefined : await store.get(Secret, { namespace: metadata.namespace, name })
-  const binding = Binding.safeParse(secret?.data)
-  // No cause: the parser's error may quote the Secret.
-  if (!binding.success) throw new ApiError('unavailable', 'the credentials of this database are not available yet; try again')
-  const { host, port, username: user, password, database: at, uri, 'ca.crt': ca } = binding.data
+  if (!secret || !isInForce(secret, status)) return undefined
+  const binding = Binding.safeParse(secret.data)
+  return binding.success ? connectionView(binding.data, database, endpointOf) : undefined
+}
+
+function connectionView(
+  binding: z.output<typeof Binding>,
+  database: DedicatedDatabase,
+  endpointOf: Parameters<typeof sshConnectionView>[1],
+): ConnectionView {
+  const { host, port, username: user, password, database: at, uri, 'ca.crt': ca } = binding
   const ssh = sshConnectionView(database, endpointOf)
   return {
-    ...{ host, port, user, password, database: at, uri, ca: ca ?? null, internalHost: status?.internalHost ?? null },
+    ...{ host, port, user, password, database: at, uri, ca: ca ?? null, internalHost: database.status?.internalHost ?? null },
     ...(ssh && { ssh }),
   }
 }

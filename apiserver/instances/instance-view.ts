@@ -3,8 +3,8 @@ import { requiresTls } from '../../crds/formats/server-tls.ts'
 import { Motor } from '../../crds/motor.ts'
 import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import { createdAtOf, withMilliseconds } from '../resources/names-and-times.ts'
+import { isInForce } from '../resources/password-in-force.ts'
 import { Secret } from '../../crds/core.ts'
-import { annotations } from '../../crds/names.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 
@@ -124,8 +124,7 @@ const decode = (base64: string) => Buffer.from(base64, 'base64').toString('utf8'
 
 /**
  * Reads the credentials from the Secret that the instance's status names.
- * @returns undefined while the Secret is missing or incomplete, or has another password than the one in force: the operator writes a new
- * password into the Secret, then into the engine, then its version and id into the status
+ * @returns undefined while the Secret is missing or incomplete, or has another password than the one in force
  * @throws StoreError
  */
 export async function readCredentials(store: Store, { metadata, status }: SharedInstance): Promise<Credentials | undefined> {
@@ -136,11 +135,4 @@ export async function readCredentials(store: Store, { metadata, status }: Shared
   if (!binding.success) return undefined
   const { password, uri, 'ca.crt': ca } = binding.data
   return { password: decode(password), uri: decode(uri), ca: ca ? decode(ca) : null }
-}
-
-/** Whether a status names the password of a Secret as the one in force. A Secret and a status from before there were ids have none. */
-function isInForce({ metadata: { annotations: notes = {} } }: Secret, status: SharedInstance['status']): boolean {
-  return (
-    notes[annotations.passwordVersion] === String(status?.passwordVersion) && notes[annotations.passwordId] === status?.passwordId
-  )
 }

@@ -4,30 +4,30 @@ import { filesToRunAgain, sumOf, type Total, TOO_MANY_FILES, withSecondRun } fro
 import { keepStaticCaches, restoreStaticCaches } from './static-cache.ts'
 import { runFileAgain, runStep, type StepResult } from './steps.ts'
 
-/** The gate: what continuous integration asks of each change (CONTRIBUTING.md, "The gate"). */
+/** npm scripts that the gate runs, in this order (CONTRIBUTING.md, "The gate"). */
 const STEPS = ['test', 'test:faults', 'test:control-plane', 'test:smoke']
 
 const steps: StepResult[] = []
 
-// First and alone: no timed test runs beside the compiler.
+// Builds Kubernetes before the first step, because a compiler that runs beside tests slows them.
 await buildKubernetes()
 await restoreStaticCaches()
 for (const script of STEPS) {
   const step = await runStep(`npm run ${script}`, ['npm', 'run', script])
   steps.push(step)
   if (script === 'test') await keepStaticCaches()
-  if (isHopeless(step)) break
+  if (skipsRest(step)) break
 }
-printOutcome(steps, await secondRuns(totalOf(steps)))
+printOutcome(steps, await secondRuns(totalOf(steps)), STEPS.slice(steps.length))
 
-/** Whether the other steps would only repeat what is known: failed static checks or unit tests, or many failed files. */
-function isHopeless({ exitCode, reports }: StepResult): boolean {
+/** Whether to skip the remaining steps: static checks or unit tests failed in the first step, or {@link TOO_MANY_FILES} files failed so far. */
+function skipsRest({ exitCode, reports }: StepResult): boolean {
   const unit = reports.find(({ projects }) => projects.includes('unit'))
-  const lacksBase = steps.length === 1 && exitCode !== 0 && (!unit || unit.failedFiles.length > 0)
-  return lacksBase || totalOf(steps).failedFiles.length >= TOO_MANY_FILES
+  const isBaseBroken = steps.length === 1 && exitCode !== 0 && (!unit || unit.failedFiles.length > 0)
+  return isBaseBroken || totalOf(steps).failedFiles.length >= TOO_MANY_FILES
 }
 
-/** Runs failed files once more where that may mend them. */
+/** Runs failed files a second time where report.ts allows it. */
 async function secondRuns(first: Total): Promise<Total> {
   let total = first
   for (const file of filesToRunAgain(first)) {

@@ -59,11 +59,15 @@ describe('withSecondRun', () => {
 describe('reasonsToFail', () => {
   test.each([
     { what: 'none: two second tries in 2,000 tests', result: total({ flaky: flaky(2) }), reasons: [] },
-    { what: 'a third one', result: total({ flaky: flaky(3) }), reasons: ['3 second tries, more than 1 in 1,000 tests'] },
+    {
+      what: 'a third one',
+      result: total({ flaky: flaky(3) }),
+      reasons: ['3 passed only at a second try, more than 1 in 1,000 tests'],
+    },
     { what: 'a failed test', result: total({ failed: 1, failedFiles: [failedFile()] }), reasons: ['1 tests in 1 files failed'] },
     { what: 'a failed hook', result: total({ failedFiles: [failedFile()] }), reasons: ['0 tests in 1 files failed'] },
     { what: 'an unhandled rejection', result: total({ unhandled: ['no'] }), reasons: ['1 errors outside of tests'] },
-    { what: 'no test', result: total({ passed: 0 }), reasons: ['no test ran'] },
+    { what: 'no test', result: total({ passed: 0 }), reasons: ['no test passed'] },
   ])('$what', ({ result, reasons }) => {
     expect(reasonsToFail(result)).toEqual(reasons)
   })

@@ -5,7 +5,7 @@ const FailedFile = z.object({
   project: z.string(),
   /** Path relative to the repository. */
   file: z.string(),
-  /** Whether a second run of the whole file may mend it: a hook failed, or its tests build on each other (tag `whole-file`). */
+  /** Whether the file is eligible for a second run: a hook failed and no test did, or its tests build on each other (tag `whole-file`). */
   mayRunAgain: z.boolean(),
   passed: z.int(),
   failed: z.int(),
@@ -32,7 +32,7 @@ export const Report = z.object({
 })
 export type Report = z.output<typeof Report>
 
-/** Number of failed files from which on a run stops early: then something is wrong that a second try does not mend. */
+/** Number of failed files at which the gate stops early and runs no file a second time: so many failures have a cause that a second run does not remove. */
 export const TOO_MANY_FILES = 6
 
 /** Sum of several reports. */
@@ -48,15 +48,18 @@ export function sumOf(reports: readonly Report[]): Total {
   }
 }
 
-/** Returns the files to run once more as a whole: all that failed, or none when one of them gets no second try. */
+/**
+ * Returns the files to run a second time: all failed files, or none when one of them is not eligible, when there are {@link TOO_MANY_FILES} or
+ * more, or when an error occurred outside of tests.
+ */
 export function filesToRunAgain({ failedFiles, unhandled }: Total): readonly FailedFile[] {
   const isWorthIt = failedFiles.length < TOO_MANY_FILES && unhandled.length === 0
   return isWorthIt && failedFiles.every(({ mayRunAgain }) => mayRunAgain) ? failedFiles : []
 }
 
 /**
- * Replaces the result of a failed file by that of its second run. A file that passed counts as flaky, with the first failure of its
- * first run.
+ * Returns the total after the second run of a failed file. When the second run passed, its counts replace those of the first, and the file is
+ * flaky, with the first failure of its first run. Otherwise the total is unchanged.
  */
 export function withSecondRun(total: Total, first: FailedFile, again: Report): Total {
   const isMended = again.failed === 0 && again.failedFiles.length === 0 && again.unhandled.length === 0 && again.passed > 0
@@ -79,7 +82,7 @@ export function reasonsToFail({ passed, failed, failedFiles, flaky, unhandled }:
   const reasons = []
   if (failed > 0 || failedFiles.length > 0) reasons.push(`${failed} tests in ${failedFiles.length} files failed`)
   if (unhandled.length > 0) reasons.push(`${unhandled.length} errors outside of tests`)
-  if (passed === 0) reasons.push('no test ran')
-  if (flaky.length > passed * FLAKY_SHARE) reasons.push(`${flaky.length} second tries, more than 1 in 1,000 tests`)
+  if (passed === 0) reasons.push('no test passed')
+  if (flaky.length > passed * FLAKY_SHARE) reasons.push(`${flaky.length} passed only at a second try, more than 1 in 1,000 tests`)
   return reasons
 }

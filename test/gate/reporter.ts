@@ -36,7 +36,7 @@ export class GateReporter implements Reporter {
     const directory = reportDirectory()
     if (directory === undefined) return
     mkdirSync(directory, { recursive: true })
-    // The names sort by the ends of the runs.
+    // `readReports` sorts by the time of the end. The rename keeps it from reading a half-written file.
     const path = join(directory, `${Date.now()}-${randomUUID()}`)
     writeFileSync(path, JSON.stringify(report))
     renameSync(path, `${path}.json`)

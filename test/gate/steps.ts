@@ -14,7 +14,7 @@ export interface StepResult {
   readonly reports: readonly Report[]
 }
 
-/** Runs a command with its output on this process's own, and collects the reports of its test runs. */
+/** Runs a command that inherits stdout and stderr, and collects the reports of its test runs. */
 export async function runStep(
   name: string,
   command: readonly [string, ...(readonly string[])],
@@ -41,7 +41,7 @@ async function readReports(directory: string): Promise<readonly Report[]> {
   return Promise.all(files.map(async (name) => Report.parse(JSON.parse(await readFile(join(directory, name), 'utf8')))))
 }
 
-/** Runs one test file once more, as a whole and alone. */
+/** Runs one test file once more, as a whole and alone. Returns undefined when the run wrote no report. */
 export async function runFileAgain({ project, file }: FailedFile): Promise<Report | undefined> {
   const command = ['npx', 'vitest', 'run', '--project', project, '--retry=0', '--maxWorkers=1', file] as const
   const { reports } = await runStep(file, command)
@@ -53,7 +53,10 @@ function minutes(seconds: number): string {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`
 }
 
-/** Returns lines such as `edge, faults    2:15   745 passed`, one for each test run, with the time that a step spent beside them. */
+/**
+ * Returns a table with durations in minutes:seconds: for each step a line with its exit status, a line for its time outside of test runs, and a
+ * line for each test run, such as `edge, faults  2:15  745 passed, 0 failed, 1 flaky`.
+ */
 export function tableOf(steps: readonly StepResult[]): string {
   const rows = steps.flatMap(({ name, seconds, exitCode, reports }) => {
     const rest = seconds - reports.reduce((sum, report) => sum + report.seconds, 0)

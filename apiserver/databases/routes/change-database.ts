@@ -103,7 +103,7 @@ export function rotateDatabasePassword({ store, audit, find, answer, until, rota
       const done = await until(after, isInForce, left)
       await recorded
       if (!done) throw retryLater('the new password is not in force yet; read the database again in 5 s')
-      return answer.withConnection(200, done)
+      return answer.withConnection(done, arrivedAt)
     },
   })
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
+import { annotations } from '../../../crds/names.ts'
 import { REGION_ID } from '../../../test/builders/resources.ts'
 import { databaseOf, startDatabaseApi } from '../../../test/support/api/database-api.ts'
 import { type Answer, codeOf } from '../../../test/support/api/http-app.ts'
@@ -35,12 +36,27 @@ test('GET returns the connection of a running database to callers that may read 
 })
 
 test('GET is 503 while the Secret is missing', async () => {
-  await using api = await startDatabaseApi()
+  await using api = await startDatabaseApi({ rotationMs: 50 })
   const { id } = await api.created()
   await api.runs(id)
   await api.store.delete(Secret, { namespace: 'acme--prod', name: 'shop-credentials' })
   expect(codeOf(await api.call(`GET /v1/databases/${id}`))).toBe('503 unavailable')
   expect(codeOf(await api.call(`GET /v1/databases/${id}`, { as: 'vera' }))).toBe('200 OK')
+})
+
+test('GET waits while the Secret has a password that the engine may not have yet', async () => {
+  await using api = await startDatabaseApi()
+  const { id } = await api.created()
+  await api.runs(id)
+  // The operator draws a new password after a deletion of the Secret by hand.
+  const notes = { [annotations.passwordId]: 'drawn' }
+  const secret = { namespace: 'acme--prod', name: 'shop-credentials' }
+  await api.store.mergePatch(Secret, secret, { metadata: { annotations: notes } })
+  const answering = api.call(`GET /v1/databases/${id}`)
+  await api.reports(id, { phase: 'running', passwordId: 'other' }, 'Running')
+  await api.reports(id, { phase: 'running', passwordId: 'drawn' }, 'Running')
+  expect(databaseOf(await answering).connection).toMatchObject({ password: 'password-1' })
+  expect((await api.stored())[0]?.status?.passwordId).toBe('drawn')
 })
 
 test('a database of another tenant is 404, and a viewer can read but not change', async () => {

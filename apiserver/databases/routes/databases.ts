@@ -114,12 +114,12 @@ function getDatabase({ scopes, find, answer, audit }: DatabaseDeps): AnyRoute {
     ].join(' '),
     params: DatabaseParams,
     replies: { 200: DatabaseData },
-    async handle({ principal, params, requestId, sourceIp }) {
+    async handle({ principal, params, arrivedAt, requestId, sourceIp }) {
       const database = await find(principal, params.id)
       const { namespace } = database.metadata
       const isShown = isConnectable(database) && (await scopes.may(principal, { verb: 'get', resource: 'secrets', namespace }))
       if (!isShown) return answer.plain(200, database)
-      const reply = await answer.withConnection(200, database)
+      const reply = await answer.withConnection(database, arrivedAt)
       await audit.record({ principal, requestId, sourceIp, action: 'read', after: database })
       return reply
     },

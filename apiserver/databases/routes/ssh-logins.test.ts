@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
-import { runningStatus } from '../../../test/builders/dedicated.ts'
 import { databaseOf, startDatabaseApi, type DatabaseApi } from '../../../test/support/api/database-api.ts'
 import { codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 import { ISSUED_PASSWORD } from '../../../crds/tunnel-password.ts'
@@ -55,7 +54,7 @@ test('the connection has the command while the add-on is on', async () => {
     .poll(sshOf)
     .toEqual({ command: `ssh -N -L 5432:db:5432 ${HOSTNAME}@ssh.test -p 22222`, hostname: HOSTNAME, knownHosts: [] })
   await api.call(`PATCH /v1/databases/${id}`, { body: { sshTunnel: null } })
-  await api.reports(id, { ...runningStatus, secretRef: { name: 'shop-credentials' } }, 'Running')
+  await api.runs(id)
   expect(await sshOf()).toBeUndefined()
 })
 

@@ -14,6 +14,7 @@ import type { AuditedRequest } from '../../../apiserver/journal/audit.ts'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { DatabaseArchive } from '../../../crds/database-archive.ts'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
+import { annotations } from '../../../crds/names.ts'
 import { Plan } from '../../../crds/plan.ts'
 import { Region } from '../../../crds/region.ts'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
@@ -149,14 +150,15 @@ export async function startDatabaseApi({ endpoint = true, ...options }: Options 
 
   async function runs(id: string): Promise<void> {
     const { metadata, spec } = await find(id)
-    await keepSecret(store, metadata, `password-${spec.passwordVersion}`)
     const { passwordVersion, plan } = spec
+    const passwordId = `id-${passwordVersion}`
+    await keepSecret(store, metadata, { password: `password-${passwordVersion}`, passwordVersion, passwordId })
     const at = {
       engineVersion: '15.4',
       internalHost: 'db.mooring-shared.svc',
       secretRef: { name: `${metadata.name}-credentials` },
     }
-    await reports(id, { ...runningStatus, ...at, passwordVersion, plan }, 'Running')
+    await reports(id, { ...runningStatus, ...at, passwordVersion, passwordId, plan }, 'Running')
   }
 
   async function ends(id: string): Promise<void> {
@@ -172,18 +174,19 @@ export async function startDatabaseApi({ endpoint = true, ...options }: Options 
 async function keepSecret(
   store: Store,
   { name, namespace = '' }: DedicatedDatabase['metadata'],
-  password: string,
+  { password, passwordVersion, passwordId }: { password: string; passwordVersion: number; passwordId: string },
 ): Promise<void> {
   const key = { namespace, name: `${name}-credentials` }
+  const notes = { [annotations.passwordVersion]: `${passwordVersion}`, [annotations.passwordId]: passwordId }
   const texts = {
     ...{ host: 'db.example.com', port: '5432', username: 'u', password, database: 'n', 'ca.crt': 'PEM' },
     uri: `postgresql://u:${password}@db.example.com:5432/n`,
   }
   const data = Object.fromEntries(Object.entries(texts).map(([field, text]) => [field, base64(text)]))
   try {
-    await store.create(Secret, { metadata: key, type: 'Opaque', data })
+    await store.create(Secret, { metadata: { ...key, annotations: notes }, type: 'Opaque', data })
   } catch (error) {
     if (!isStoreError(error, 'already_exists')) throw error
-    await store.mergePatch(Secret, key, { data })
+    await store.mergePatch(Secret, key, { metadata: { annotations: notes }, data })
   }
 }
