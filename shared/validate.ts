@@ -32,7 +32,8 @@ export function validate<K extends Kind>(kind: K, object: unknown, old?: unknown
   const parsed = schema.safeParse(body)
   const errors = [...typeErrors(kind, { apiVersion, kind: name }), ...metadataErrors(kind, metadata, fieldsOf(old).metadata)]
   if (!parsed.success) errors.push(...fieldErrorsOf(parsed.error))
-  else if (!isDeepStrictEqual(parsed.data.spec, fieldsOf(old).spec)) errors.push(...ruleErrors(kind, parsed.data, fieldsOf(metadata)))
+  else if (!isDeepStrictEqual(parsed.data.spec, fieldsOf(old).spec))
+    errors.push(...ruleErrors(kind, parsed.data, fieldsOf(metadata)))
   if (isFields(old)) errors.push(...immutabilityErrors(kind, parsed.success ? parsed.data : body, old, parsed.success))
   if (errors.length > 0 || !parsed.success) throw new InvalidObjectError(kind, errors)
   return parsed.data as z.output<K['body']>

@@ -53,7 +53,9 @@ const RequestQuery = {
     .max(2_048)
     .regex(/^[^?]*$/, 'must not hold a query, which is not recorded')
     .optional()
-    .describe('Only paths with this prefix. Characters that are not printable ASCII count as they are recorded, percent-encoded.'),
+    .describe(
+      'Only paths with this prefix. Characters that are not printable ASCII count as they are recorded, percent-encoded.',
+    ),
   origin: z.enum(['backend', 'edge']).optional().describe('Only answers of the backend, or only those of the edge.'),
   reason: z.enum(REQUEST_REASONS).optional().describe('Only requests that the edge answered or ended for this reason.'),
 }

@@ -64,7 +64,9 @@ function wrongAddress(text: string): string {
   const network = isAddressOrRange(text) ? networkAround(text) : undefined
   if (network === undefined) return FORM
   const [address = ''] = text.split('/')
-  const [bits, whole] = network.endsWith('/0') ? [address, `${network} for all addresses`] : [network, `${address} for the one address`]
+  const [bits, whole] = network.endsWith('/0')
+    ? [address, `${network} for all addresses`]
+    : [network, `${address} for the one address`]
   return `has address bits after its prefix: write ${bits}, or ${whole}`
 }
 

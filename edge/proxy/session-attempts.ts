@@ -4,7 +4,14 @@ import type { Session } from '../sessions.ts'
 import type { ExchangeInput } from './arrival.ts'
 import type { ProxyContext } from './context.ts'
 import { forwardedRequest } from './head/forward-heads.ts'
-import { isRepeatable, isReplayable, lend, type UpstreamConnection, type UpstreamEnd, type UpstreamUser } from './upstream/pool.ts'
+import {
+  isRepeatable,
+  isReplayable,
+  lend,
+  type UpstreamConnection,
+  type UpstreamEnd,
+  type UpstreamUser,
+} from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
 import type { Visitor } from './visitor.ts'
 

@@ -14,7 +14,12 @@ test.each([
     outside: ['192.0.2.0/24', '198.51.100.0/24', '2001:db8::1/128'],
     engine: ['10.244.0.0/16', '192.0.2.0/24', '198.51.100.0/24', '2001:db8::1/128', 'fd00:10::/56'],
   },
-  { name: 'a list of invalid entries admits no source', rule: { sources: ['198.51.100.0/240', '', '1.2.3.4/0'] }, outside: [], engine: PODS },
+  {
+    name: 'a list of invalid entries admits no source',
+    rule: { sources: ['198.51.100.0/240', '', '1.2.3.4/0'] },
+    outside: [],
+    engine: PODS,
+  },
   {
     name: 'a private server has no source outside',
     rule: { isPrivate: true, sources: ['192.0.2.0/24'] },

@@ -69,7 +69,12 @@ describe('a rejected POST stores nothing', () => {
         ...databaseBody,
         firewallRules: [
           ...[{ cidr: '::1' }, { cidr: '10.0.0.0/33' }, { cidr: 'here' }, {}, '10.0.0.0/8', { cidr: '::ffff:10.0.0.1' }],
-          ...[{ cidr: '10.0.0.0/8', description: 'a\nb' }, { cidr: '10.0.0.0/8', note: 'x' }, { cidr: '' }, { cidr: '1.2.3.4/0' }],
+          ...[
+            { cidr: '10.0.0.0/8', description: 'a\nb' },
+            { cidr: '10.0.0.0/8', note: 'x' },
+            { cidr: '' },
+            { cidr: '1.2.3.4/0' },
+          ],
         ],
       },
       fields: [

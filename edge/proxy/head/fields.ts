@@ -21,9 +21,7 @@ for (let code = 0; code < 256; code++) {
   const printable = code > 0x20 && code !== 0x7f
   const token = /[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(String.fromCharCode(code))
   CLASS[code] =
-    (token ? TOKEN : 0) |
-    (printable || code === 0x20 || code === 0x09 ? VALUE : 0) |
-    (printable && code !== 0x23 ? TARGET : 0)
+    (token ? TOKEN : 0) | (printable || code === 0x20 || code === 0x09 ? VALUE : 0) | (printable && code !== 0x23 ? TARGET : 0)
 }
 
 function endOf(bytes: Uint8Array, at: number, wanted: number): number {

@@ -55,43 +55,49 @@ async function visit(scheme: (typeof HTTP1)[number], host: string, minor: 0 | 1,
   let text = ''
   let code: unknown
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
-  socket.on('error', (error) => (code = 'code' in error ? error.code : error))
+  socket.on('error', (error: NodeJS.ErrnoException) => (code = error.code))
   const over = closeOf(socket).then(() => ({ text, code }))
   socket.write(`GET / HTTP/1.${minor}\r\nHost: ${host}\r\n\r\n`)
   return { socket, text: () => text, over }
 }
 
 describe.each(HTTP1)('over %s', (scheme) => {
-  test.each(Object.keys(FRAMINGS) as Framing[])('an HTTP/1.1 visitor gets a response %s in chunks, the last one only when it is complete', async (framing) => {
-    await using whole = await halfway(framing)
-    const visitor = await visit(scheme, whole.host, 1)
-    await vi.waitUntil(() => visitor.text().includes('half'), SOON)
-    whole.finish()
-    await vi.waitUntil(() => visitor.text().endsWith('\r\n0\r\n\r\n'), SOON)
-    expect(visitor.text()).toMatch(/\r\nTransfer-Encoding: chunked\r\n[^]*\r\n\r\n4\r\nhalf\r\n9\r\n and rest\r\n0\r\n\r\n$/)
-    visitor.socket.destroy()
+  test.each(Object.keys(FRAMINGS) as Framing[])(
+    'an HTTP/1.1 visitor gets a response %s in chunks, the last one only when it is complete',
+    async (framing) => {
+      await using whole = await halfway(framing)
+      const visitor = await visit(scheme, whole.host, 1)
+      await vi.waitUntil(() => visitor.text().includes('half'), SOON)
+      whole.finish()
+      await vi.waitUntil(() => visitor.text().endsWith('\r\n0\r\n\r\n'), SOON)
+      expect(visitor.text()).toMatch(/\r\nTransfer-Encoding: chunked\r\n[^]*\r\n\r\n4\r\nhalf\r\n9\r\n and rest\r\n0\r\n\r\n$/)
+      visitor.socket.destroy()
 
-    await using cut = await halfway(framing)
-    const other = await visit(scheme, cut.host, 1)
-    await vi.waitUntil(() => other.text().includes('half'), SOON)
-    cut.cut()
-    expect((await other.over).text).toMatch(/\r\n\r\n4\r\nhalf\r\n$/)
-    expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: 'upstream_reset', bytesOut: 4 })
-  })
+      await using cut = await halfway(framing)
+      const other = await visit(scheme, cut.host, 1)
+      await vi.waitUntil(() => other.text().includes('half'), SOON)
+      cut.cut()
+      expect((await other.over).text).toMatch(/\r\n\r\n4\r\nhalf\r\n$/)
+      expect(edge.records.at(-1)).toMatchObject({ status: 200, reason: 'upstream_reset', bytesOut: 4 })
+    },
+  )
 
-  test.each(Object.keys(FRAMINGS) as Framing[])('an HTTP/1.0 visitor of a response %s gets a reset when it is cut', async (framing) => {
-    await using whole = await halfway(framing)
-    const visitor = await visit(scheme, whole.host, 0)
-    await vi.waitUntil(() => visitor.text().endsWith('half'), SOON)
-    whole.finish()
-    expect(await visitor.over).toEqual({ text: expect.stringMatching(/\r\n\r\nhalf and rest$/) as string, code: undefined })
+  test.each(Object.keys(FRAMINGS) as Framing[])(
+    'an HTTP/1.0 visitor of a response %s gets a reset when it is cut',
+    async (framing) => {
+      await using whole = await halfway(framing)
+      const visitor = await visit(scheme, whole.host, 0)
+      await vi.waitUntil(() => visitor.text().endsWith('half'), SOON)
+      whole.finish()
+      expect(await visitor.over).toEqual({ text: expect.stringMatching(/\r\n\r\nhalf and rest$/) as string, code: undefined })
 
-    await using cut = await halfway(framing)
-    const other = await visit(scheme, cut.host, 0)
-    await vi.waitUntil(() => other.text().endsWith('half'), SOON)
-    cut.cut()
-    expect((await other.over).code).toBe('ECONNRESET')
-  })
+      await using cut = await halfway(framing)
+      const other = await visit(scheme, cut.host, 0)
+      await vi.waitUntil(() => other.text().endsWith('half'), SOON)
+      cut.cut()
+      expect((await other.over).code).toBe('ECONNRESET')
+    },
+  )
 
   test('an HTTP/1.1 visitor keeps its connection after a response that ended with that of its backend', async () => {
     await using tunnel = await halfway('that ends with its connection')
@@ -103,6 +109,19 @@ describe.each(HTTP1)('over %s', (scheme) => {
       if (count === 1) visitor.socket.write(`GET / HTTP/1.1\r\nHost: ${tunnel.host}\r\n\r\n`)
     }
     visitor.socket.destroy()
+  })
+
+  test('an HTTP/1.0 visitor that does not read gets a reset', async () => {
+    await using own = await startProxy({ contextFor, limits: { sweepMs: 20, slowMs: 100 } })
+    await using backend = await rawBackend((_received, socket) => {
+      socket.end(`HTTP/1.0 200 OK\r\n\r\n${'x'.repeat(32 * 1024 * 1024)}`)
+    })
+    const { host } = own.serve(freshHostname(), backend.port)
+    const visitor = await visit(scheme, host, 0, own)
+    visitor.socket.pause()
+    await vi.waitUntil(() => own.records.length === 1, SOON)
+    visitor.socket.resume()
+    expect((await visitor.over).code).toBe('ECONNRESET')
   })
 })
 

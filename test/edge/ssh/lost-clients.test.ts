@@ -24,7 +24,10 @@ async function halfway() {
     channel = opened
     opened.write(HALF)
   })
-  const visitor = rawVisitor(edge.ports.http, `GET / HTTP/1.1\r\nHost: ${own.hostname}.${edge.domain}\r\nConnection: close\r\n\r\n`)
+  const visitor = rawVisitor(
+    edge.ports.http,
+    `GET / HTTP/1.1\r\nHost: ${own.hostname}.${edge.domain}\r\nConnection: close\r\n\r\n`,
+  )
   await visitor.sees('half')
   if (!channel) throw new Error('the edge opened no channel')
   return { own, channel, visitor }
@@ -48,7 +51,10 @@ test('a response has no last chunk when its client is lost', async () => {
   const { own, visitor } = await halfway()
   socketOf(own.client).destroy()
   expect(await visitor.over).not.toContain('\r\n0\r\n')
-  await vi.waitFor(async () => expect((await edge.records(own.hostname)).requests).toMatchObject([{ reason: 'upstream_reset' }]), SOON)
+  await vi.waitFor(
+    async () => expect((await edge.records(own.hostname)).requests).toMatchObject([{ reason: 'upstream_reset' }]),
+    SOON,
+  )
 })
 
 test('a GET moves from a lost client to another one', async () => {
