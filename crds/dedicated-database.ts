@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ADDRESS_RULE } from './formats/address-list.ts'
+import { ADDRESS_FORM, ADDRESS_RULE, celOf } from './formats/address-list.ts'
 import { ServerTls } from './formats/server-tls.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, type Rule } from './kind.ts'
 import { Motor } from './motor.ts'
@@ -56,13 +56,16 @@ export const DATABASE_NAME_RULE = 'must be 1 to 40 lower-case letters, digits an
 /** Maximum number of firewall rules of a database. */
 export const FIREWALL_RULES_MAX = 100
 
+const Cidr = z.string().min(1).max(43)
+const CIDR_TEXT = 'IP address or range in CIDR notation, such as 203.0.113.0/24.'
+
+/** Source of a firewall rule in a request. */
+export const RequestedCidr = Cidr.refine(ADDRESS_RULE.holds, {
+  error: ({ input }) => ADDRESS_RULE.messageOf(String(input)),
+}).describe(CIDR_TEXT)
+
 export const FirewallRule = z.object({
-  cidr: z
-    .string()
-    .min(1)
-    .max(43)
-    .refine(ADDRESS_RULE.holds, ADDRESS_RULE.message)
-    .describe('IP address or range in CIDR notation, such as 203.0.113.0/24.'),
+  cidr: Cidr.refine(ADDRESS_FORM.holds, ADDRESS_FORM.message).describe(CIDR_TEXT),
   description: z.string().max(200).optional().describe('Description for people.'),
 })
 
@@ -120,7 +123,7 @@ const SHORT_NAME: Rule = {
 }
 
 const CIDRS: Rule = {
-  cel: 'self.firewallRules.all(rule, isIP(rule.cidr) || isCIDR(rule.cidr))',
+  cel: `self.firewallRules.all(rule, ${celOf('rule.cidr')})`,
   message: `firewallRules ${ADDRESS_RULE.ofList}`,
   field: 'spec.firewallRules',
   holds: ({ firewallRules }: Spec) => firewallRules.every(({ cidr }) => ADDRESS_RULE.holds(cidr)),

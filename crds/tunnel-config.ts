@@ -90,6 +90,8 @@ export interface ItemRule {
   readonly member?: 'name'
   /** Message for an invalid item. */
   readonly message: string
+  /** Returns a message for one invalid text that says more. */
+  readonly messageOf?: (text: string) => string
   readonly holds: (text: string) => boolean
 }
 

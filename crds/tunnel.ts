@@ -54,6 +54,14 @@ export const KeysUsableReason = {
   UnusableKey: 'UnusableKey',
 } as const
 
+/** Type of the condition, always False, of a tunnel whose allow lists have entries that match no address, stored before they were rejected. */
+export const ADDRESSES_USABLE = 'AddressesUsable'
+/** Reasons of `AddressesUsable`. */
+export const AddressesUsableReason = {
+  /** A range has address bits after its prefix. It may have been meant as one address or as a network, so it admits nothing. */
+  UnusableRange: 'UnusableRange',
+} as const
+
 /** States of a tunnel's certificate. */
 export const CERTIFICATE_STATES = ['pending', 'obtaining', 'valid', 'expired', 'failed'] as const
 

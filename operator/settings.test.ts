@@ -50,6 +50,10 @@ test('lists are given with commas', () => {
 test.each([
   { argv: ['--api-names', 'not a host!'], says: '--api-names must be host names or IP addresses' },
   { argv: ['--pod-networks', '10.0.0.0/99'], says: '--pod-networks must be IP addresses or ranges' },
+  {
+    argv: ['--pod-networks', '10.1.0.0/16,10.2.3.4/16'],
+    says: '--pod-networks must be ranges without address bits after the prefix, such as 10.2.0.0/16 for 10.2.3.4/16',
+  },
   { argv: ['--issuer-url', 'http://x.example'], says: '--issuer-url must be an https URL' },
   { argv: ['--dial', 'carrier-pigeon'], says: '--dial must be one of name, address' },
   { argv: ['--edges', '{"image":7}'], says: '--edges must be a JSON object as the chart makes it of its value edges (image' },

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { networkAround, parseRange } from '../crds/formats/address-range.ts'
 import { MOTORS } from '../crds/motor.ts'
 import { ISSUER_NAME, OWN_ISSUER, RESERVED_NAMES } from '../crds/names.ts'
 import { type SettingsOf, withDefault } from './settings.ts'
@@ -49,17 +50,16 @@ export const Address = z.string().refine((text) => isIP(text) !== 0, 'an IP addr
 const items = (text: string): string[] => text.split(/[\s,]+/).filter((item) => item !== '')
 
 const RANGE_RULE = 'IP addresses or ranges such as 10.0.0.0/8, with commas or blanks between them'
-function isRange(text: string): boolean {
-  const [address = '', bits, ...more] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || more.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+function wrongRange(all: readonly string[]): string {
+  const inexact = all.find((text) => networkAround(text) !== undefined)
+  const network = inexact === undefined ? undefined : networkAround(inexact)
+  return network === undefined ? RANGE_RULE : `ranges without address bits after the prefix, such as ${network} for ${inexact}`
 }
 /** List of addresses and CIDR ranges; may be empty. */
 export const Ranges = z
   .string()
   .transform(items)
-  .refine((all) => all.every(isRange), RANGE_RULE)
+  .refine((all) => all.every((text) => parseRange(text) !== undefined), { error: ({ input }) => wrongRange(input as string[]) })
 
 const DOMAIN_RULE = 'a domain name in lower case, at most 236 characters, such as tunnel.localhost'
 /** Domain name (RFC 1035) that leaves room for a hostname of 16 characters and a dot before it. */

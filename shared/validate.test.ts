@@ -5,6 +5,8 @@ import { type Kind, defineKind } from '../crds/kind.ts'
 import { ANNOTATIONS_MAX_BYTES, fieldErrorsOf, InvalidObjectError, validate } from './validate.ts'
 import { Region } from '../crds/region.ts'
 import { SharedInstance } from '../crds/shared-instance.ts'
+import { Tunnel } from '../crds/tunnel.ts'
+import { TunnelConfig } from '../crds/tunnel-config.ts'
 
 const region = '00000000-0000-4000-8000-000000000000'
 const metadata = { name: 'x', namespace: 'ns' }
@@ -26,6 +28,15 @@ test('validate returns the body with defaults', () => {
   expect(validate(SharedInstance, { apiVersion: 'mooring.dev/v1alpha1', kind: 'SharedInstance', ...instance })).toEqual({
     spec: { ...spec, enabled: true, passwordVersion: 1, resetVersion: 0, extensions: [] },
   })
+})
+
+test('validate applies rules to a changed spec only: a stored one may break a newer rule', () => {
+  const config = { ...TunnelConfig.parse({}), ingressIPWhitelist: ['192.0.2.7/24'] }
+  const stored = { metadata, spec: { regionId: 1, config } }
+  const rule = [expect.stringMatching(/^spec\.config\.ingressIPWhitelist must contain only/)]
+  expect(errorsOf(Tunnel, stored)).toEqual(rule)
+  expect(errorsOf(Tunnel, { ...stored, status: { url: 'https://x.test' } }, stored)).toEqual([])
+  expect(errorsOf(Tunnel, { ...stored, spec: { regionId: 1, config: { ...config, httpsOnly: true } } }, stored)).toEqual(rule)
 })
 
 test('validate names every invalid field, with its rule', () => {

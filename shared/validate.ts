@@ -22,7 +22,8 @@ export class InvalidObjectError extends MooringError {
 /**
  * Checks a whole object (metadata and body, status included) as the API server would with the kind's CRD, and returns its
  * body with defaults. Unknown fields are errors for Mooring's own kinds and are kept for Kubernetes' kinds. When `old`, the
- * stored object, is given, its name and the kind's `immutable` paths must not differ.
+ * stored object, is given, its name and the kind's `immutable` paths must not differ. Rules do not apply to a spec that stays as it is
+ * stored, perhaps under earlier rules.
  * @throws InvalidObjectError with every violation
  */
 export function validate<K extends Kind>(kind: K, object: unknown, old?: unknown): z.output<K['body']> {
@@ -31,7 +32,8 @@ export function validate<K extends Kind>(kind: K, object: unknown, old?: unknown
   const parsed = schema.safeParse(body)
   const errors = [...typeErrors(kind, { apiVersion, kind: name }), ...metadataErrors(kind, metadata, fieldsOf(old).metadata)]
   if (!parsed.success) errors.push(...fieldErrorsOf(parsed.error))
-  else errors.push(...ruleErrors(kind, parsed.data, fieldsOf(metadata)))
+  else if (!isDeepStrictEqual(parsed.data.spec, fieldsOf(old).spec))
+    errors.push(...ruleErrors(kind, parsed.data, fieldsOf(metadata)))
   if (isFields(old)) errors.push(...immutabilityErrors(kind, parsed.success ? parsed.data : body, old, parsed.success))
   if (errors.length > 0 || !parsed.success) throw new InvalidObjectError(kind, errors)
   return parsed.data as z.output<K['body']>

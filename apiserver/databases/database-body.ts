@@ -5,7 +5,7 @@ import {
   DATABASE_NAME_MAX,
   DATABASE_NAME_RULE,
   FIREWALL_RULES_MAX,
-  FirewallRule,
+  RequestedCidr,
 } from '../../crds/dedicated-database.ts'
 import { ruleMessage } from '../../shared/field-errors.ts'
 import type { Patch } from '../../store/port.ts'
@@ -22,7 +22,7 @@ const PlanId = z.string().min(1).max(253)
 
 const Rule = z.object(
   {
-    cidr: FirewallRule.shape.cidr,
+    cidr: RequestedCidr,
     description: z.string().max(200).regex(NO_CONTROLS, NO_CONTROLS_RULE).optional().describe('Description for people.'),
   },
   { error: ({ code }) => (code === 'invalid_type' ? 'must be an object such as {"cidr": "203.0.113.0/24"}' : undefined) },

@@ -23,6 +23,7 @@ import {
 import { PageQuery } from '../http/paging.ts'
 import { listOf } from '../tenancy/tenancy-deps.ts'
 import { TUNNEL_PATH, TunnelParams } from '../tunnels/tunnel-lookup.ts'
+import { percentEncoded } from '../../shared/percent-encoding.ts'
 import { METHOD_MAX, REQUEST_REASONS } from '../../shared/tunnel-decisions.ts'
 
 const statusRule = 'must be a status from 100 to 599'
@@ -52,18 +53,21 @@ const RequestQuery = {
     .max(2_048)
     .regex(/^[^?]*$/, 'must not hold a query, which is not recorded')
     .optional()
-    .describe('Only paths with this prefix.'),
+    .describe(
+      'Only paths with this prefix. Characters that are not printable ASCII count as they are recorded, percent-encoded.',
+    ),
   origin: z.enum(['backend', 'edge']).optional().describe('Only answers of the backend, or only those of the edge.'),
   reason: z.enum(REQUEST_REASONS).optional().describe('Only requests that the edge answered or ended for this reason.'),
 }
 type Parsed = z.output<z.ZodObject<typeof RequestQuery>>
 
 /** Returns the filter for a query. @throws ApiError `invalid_request` when no request can match */
-function requestFilter(tunnel: string, { statusClass, ...rest }: Parsed): RequestFilter {
+function requestFilter(tunnel: string, { statusClass, pathPrefix, ...rest }: Parsed): RequestFilter {
   const { status } = rest
   if (status !== undefined && statusClass !== undefined && statusClass !== classOf(status))
     throw wrongField('statusClass', `must be ${classOf(status)} or be left out, with status=${status}`)
-  return { tunnel, ...rest, statusClass: statusClass && Number(statusClass[0]) }
+  const recorded = pathPrefix === undefined ? {} : { pathPrefix: percentEncoded(Buffer.from(pathPrefix).toString('latin1')) }
+  return { tunnel, ...rest, ...recorded, statusClass: statusClass && Number(statusClass[0]) }
 }
 
 const classOf = (status: number): string => `${Math.floor(status / 100)}xx`

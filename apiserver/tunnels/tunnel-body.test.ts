@@ -74,13 +74,13 @@ describe('each invalid item of a list is named by its index, once, in addition t
     },
     {
       config: {
-        sshIPWhitelist: ['::1', '192.0.2.0/33', 'here'],
+        sshIPWhitelist: ['::1', '192.0.2.0/33', 'here', '1.2.3.4/0'],
         ingressIPWhitelist: ['::1', 5, '::ffff:192.0.2.1'],
         httpsOnly: 1,
       },
       fields: [
         ...['config.httpsOnly', 'config.ingressIPWhitelist[1]', 'config.ingressIPWhitelist[2]'],
-        ...['config.sshIPWhitelist[1]', 'config.sshIPWhitelist[2]'],
+        ...['config.sshIPWhitelist[1]', 'config.sshIPWhitelist[2]', 'config.sshIPWhitelist[3]'],
       ],
     },
     {

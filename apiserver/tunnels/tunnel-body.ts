@@ -71,7 +71,8 @@ function wrongItems(config: Fields, named: ReadonlySet<string>): FieldError[] {
     const [field, items] = [`config.${rule.list}`, config[rule.list]]
     if (!Array.isArray(items) || named.has(field)) return []
     const rest = rule.member === undefined ? '' : `.${rule.member}`
-    return brokenItems(rule, items).map((index) => ({ field: `${field}[${index}]${rest}`, message: rule.message }))
+    const messageAt = (index: number) => rule.messageOf?.(String(items[index])) ?? rule.message
+    return brokenItems(rule, items).map((index) => ({ field: `${field}[${index}]${rest}`, message: messageAt(index) }))
   })
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { addressList, plainAddress } from './address-list.ts'
+import { ADDRESS_RULE, addressList, plainAddress } from './address-list.ts'
 
 /** Address as its bits, independent of notation. */
 interface Address {
@@ -40,7 +40,9 @@ const addresses: fc.Arbitrary<Address> = families
   .chain((family) => fc.record({ family: fc.constant(family), bits: addressOf(family) }))
   .filter((address) => !isMapped(address))
 const ranges: fc.Arbitrary<Range> = addresses.chain(({ family, bits }) =>
-  fc.record({ family: fc.constant(family), bits: fc.constant(bits), length: fc.integer({ min: 0, max: WIDTH[family] }) }),
+  fc
+    .integer({ min: 0, max: WIDTH[family] })
+    .map((length) => ({ family, length, bits: (bits >> BigInt(WIDTH[family] - length)) << BigInt(WIDTH[family] - length) })),
 )
 
 /** Address that differs from the range in one bit, which may be part of the prefix. */
@@ -87,10 +89,23 @@ test.each([
   { entries: [], address: '192.0.2.1', allows: true },
   { entries: ['192.0.2.0/33'], address: '192.0.2.1', allows: false },
   { entries: ['1.2.3.4/'], address: '192.0.2.1', allows: false },
+  { entries: ['192.0.2.1/0'], address: '192.0.2.1', allows: false },
+  { entries: ['192.0.2.1/24'], address: '192.0.2.1', allows: false },
+  { entries: ['192.0.2.1/32'], address: '192.0.2.1', allows: true },
+  { entries: ['::1/0'], address: '::1', allows: false },
   { entries: ['nonsense'], address: '192.0.2.1', allows: false },
   { entries: ['0.0.0.0/0'], address: '', allows: false },
 ])('the list $entries allows $address: $allows', ({ entries, address, allows }) => {
   expect(addressList(entries).allows(address)).toBe(allows)
+})
+
+test.each([
+  { entry: '1.2.3.4/0', says: 'has address bits after its prefix: write 1.2.3.4, or 0.0.0.0/0 for all addresses' },
+  { entry: '10.1.2.3/23', says: 'has address bits after its prefix: write 10.1.2.0/23, or 10.1.2.3 for the one address' },
+  { entry: '2001:db8::1/64', says: 'has address bits after its prefix: write 2001:db8::/64, or 2001:db8::1 for the one address' },
+  { entry: 'here', says: ADDRESS_RULE.message },
+])('the rule says of $entry what was probably meant', ({ entry, says }) => {
+  expect([ADDRESS_RULE.holds(entry), ADDRESS_RULE.messageOf(entry)]).toEqual([false, says])
 })
 
 test('plainAddress converts every notation of an IPv4-mapped address, and no other address', () => {

@@ -1,4 +1,5 @@
 import { BlockList, isIP, isIPv6, SocketAddress } from 'node:net'
+import { networkAround } from './address-range.ts'
 
 /** Firewall list of addresses and CIDR ranges. An empty list allows every address. */
 export interface AddressList {
@@ -22,7 +23,7 @@ function mappedOf(address: string): string | undefined {
 
 /**
  * Makes a firewall list. An entry matches addresses of its own family only. An invalid entry matches no address, and a list of invalid
- * entries rejects every address.
+ * entries rejects every address. A range with address bits after its prefix, such as `1.2.3.4/0`, is invalid.
  */
 export function addressList(entries: readonly string[]): AddressList {
   if (entries.length === 0) return { allows: () => true }
@@ -38,13 +39,36 @@ export function addressList(entries: readonly string[]): AddressList {
   }
 }
 
+const FORM = 'must be an IP address or a range such as 203.0.113.0/24'
+
 /** Rule of one entry; `ofList` and `cel` are the rule of a whole list in CRDs. */
 export const ADDRESS_RULE = {
-  message: 'must be an IP address or a range such as 203.0.113.0/24',
-  ofList: 'must contain only IP addresses and ranges such as 203.0.113.0/24',
-  cel: 'isIP(item) || isCIDR(item)',
-  holds: isAddressOrRange,
+  message: FORM,
+  ofList:
+    'must contain only IP addresses and ranges such as 203.0.113.0/24, without address bits after the prefix (not 203.0.113.7/24)',
+  cel: celOf('item'),
+  holds: (text: string): boolean => isAddressOrRange(text) && networkAround(text) === undefined,
+  messageOf: wrongAddress,
 } as const
+
+/** Form of an entry in stored objects: those of earlier versions may break the rest of {@link ADDRESS_RULE}, and then match no address. */
+export const ADDRESS_FORM = { message: FORM, holds: isAddressOrRange } as const
+
+/** Returns {@link ADDRESS_RULE} for an expression of CEL. */
+export function celOf(expression: string): string {
+  return `isIP(${expression}) || isCIDR(${expression}) && cidr(${expression}) == cidr(${expression}).masked()`
+}
+
+/** Returns the sentence about an entry that breaks the rule, with the network that was probably meant. */
+function wrongAddress(text: string): string {
+  const network = isAddressOrRange(text) ? networkAround(text) : undefined
+  if (network === undefined) return FORM
+  const [address = ''] = text.split('/')
+  const [bits, whole] = network.endsWith('/0')
+    ? [address, `${network} for all addresses`]
+    : [network, `${address} for the one address`]
+  return `has address bits after its prefix: write ${bits}, or ${whole}`
+}
 
 /** Whether a text is an IP address or range for Kubernetes' CEL functions `isIP` and `isCIDR`: zones and IPv4-mapped addresses are invalid. */
 function isAddressOrRange(text: string): boolean {
@@ -65,7 +89,7 @@ const BITS = /^\d+$/
 function add(list: BlockList, entry: string): void {
   const [address = '', bits] = entry.split('/')
   const family = isIP(address)
-  if (family === 0 || (bits !== undefined && !BITS.test(bits))) return
+  if (family === 0 || (bits !== undefined && !BITS.test(bits)) || networkAround(entry) !== undefined) return
   try {
     list.addSubnet(address, bits === undefined ? (family === 4 ? 32 : 128) : Number(bits), family === 4 ? 'ipv4' : 'ipv6')
   } catch {

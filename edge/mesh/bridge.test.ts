@@ -65,6 +65,16 @@ test('data that the target sent before its end is delivered first', () => {
   target.closed({ lost: true })
   expect(said.slice(1)).toEqual(['far last words', 'near pause'])
   peer.drained()
+  expect(said.slice(3)).toEqual(['far end', 'far destroy'])
+})
+
+test('a target that is lost before its end is closed without an end', () => {
+  const { said, far, target, peer } = setUp()
+  target.opened()
+  far.state.takes = false
+  target.data(bytes('half'))
+  target.closed({ lost: true })
+  peer.drained()
   expect(said.slice(3)).toEqual(['far destroy'])
 })
 

@@ -21,6 +21,7 @@ export class Bridge implements ChannelEvents {
   #farIsFull = false
   /** Action on the far side once it has taken all data. */
   #then: 'nothing' | 'end' | 'close' = 'nothing'
+  #hasEnded = false
 
   /** Events for the peer's channel. */
   readonly farEvents: ChannelEvents
@@ -66,6 +67,7 @@ export class Bridge implements ChannelEvents {
   }
 
   ended(): void {
+    this.#hasEnded = true
     this.#finish('end')
   }
 
@@ -79,13 +81,16 @@ export class Bridge implements ChannelEvents {
     else this.#finish(this.#then)
   }
 
-  /** Ends or closes the far side, after the data that the target sent before. */
+  /**
+   * Ends or closes the far side, after the data that the target sent before. A close without an end tells the peer that the target's data is
+   * incomplete.
+   */
   #finish(how: 'end' | 'close'): void {
     if (this.#farIsFull) {
       this.#then = how
       return
     }
-    if (how === 'end') this.#far?.end()
-    else this.#far?.destroy()
+    if (this.#hasEnded) this.#far?.end()
+    if (how === 'close') this.#far?.destroy()
   }
 }

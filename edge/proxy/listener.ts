@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { closerOf } from '../../process/listeners.ts'
-import { answerPlainHttp, endsOf, USE_HTTPS } from '../../process/plain-http.ts'
+import { answerPlainHttp, USE_HTTPS } from '../../process/plain-http.ts'
+import { followTcp } from '../../process/tcp-below-tls.ts'
 import { ACME_TLS } from '../../shared/tls-alpn.ts'
 import { createEntrance } from '../balancers/entrance.ts'
 import { type Peer, peerOf } from '../balancers/proxy-header.ts'
@@ -70,39 +71,35 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys,
   }
 
   const entrance = createEntrance({ trusted: context.trusted, headMs: limits.headMs, maxAwaited: limits.connections, log })
-  /** Client behind a balancer, by the connection's addresses: a TLS socket does not reveal the TCP socket below it. */
-  const behind = new Map<string, Peer>()
+  /** Clients behind balancers, by their TCP connections. */
+  const behind = new WeakMap<Socket, Peer>()
 
   /** True once connections are closed: later ones, such as those in a TLS handshake, are closed too. */
   let stopped = false
 
   function plain(socket: Socket, peer: Peer): void {
     if (stopped) return void socket.destroy()
-    new Http1Connection(context, { socket, peer, scheme: 'http', serverName: undefined, surplus: enter(socket, peer) })
+    const surplus = enter(socket, peer)
+    new Http1Connection(context, { socket, tcp: socket, peer, scheme: 'http', serverName: undefined, surplus })
     socket.resume()
   }
 
   function secure(server: Server, socket: Socket, peer: Peer): void {
-    const { address, port } = peerOf(socket)
-    if (peer.address !== address || peer.port !== port) {
-      const ends = endsOf(socket)
-      behind.set(ends, peer)
-      // The balancer may have reused the port by then.
-      socket.once('close', () => behind.get(ends) === peer && behind.delete(ends))
-    }
+    behind.set(socket, peer)
     server.emit('connection', socket)
   }
 
-  function secured(socket: TLSSocket): void {
-    if (stopped) return void socket.destroy()
+  /** `tcp`: the connection below; undefined once it is closed. */
+  function secured(socket: TLSSocket, tcp: Socket | undefined): void {
+    if (stopped || !tcp) return void socket.destroy()
     // The handshake is the whole answer (RFC 8737, section 3).
     if (socket.alpnProtocol === ACME_TLS) {
       socket.destroySoon()
       return
     }
     const serverName = serverNameOf(socket)
-    const peer = (behind.size > 0 ? behind.get(endsOf(socket)) : undefined) ?? peerOf(socket)
-    const accepted = { socket, peer, scheme: 'https', serverName, surplus: enter(socket, peer) } as const
+    const peer = behind.get(tcp) ?? peerOf(tcp)
+    const accepted = { socket, tcp, peer, scheme: 'https', serverName, surplus: enter(socket, peer) } as const
     if (socket.alpnProtocol === 'h2') http2.accept(accepted)
     else new Http1Connection(context, accepted)
   }
@@ -155,8 +152,9 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys,
         },
       })
       unknownHosts?.onRenew(() => server.setSecureContext(secureOptions()))
-      server.on('secureConnection', secured)
-      answerPlainHttp(server, () => PLAIN_HTTP_RESPONSE)
+      const tcpBelow = followTcp(server)
+      server.on('secureConnection', (socket: TLSSocket) => secured(socket, tcpBelow(socket)))
+      answerPlainHttp(server, () => PLAIN_HTTP_RESPONSE, tcpBelow)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
       if (!context.trusted) return listen(server, host, port)
       const front = createServer(tcp, (socket) => entrance.admit(socket, (peer) => secure(server, socket, peer)))

@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import type { SecureContext } from 'node:tls'
 import type { Registry } from 'prom-client'
 import type { AddressList } from '../../crds/formats/address-list.ts'
-import type { JournalWriter } from '../../journal/port.ts'
+import type { JournalWriter, RequestRecord } from '../../journal/port.ts'
+import { percentEncoded } from '../../shared/percent-encoding.ts'
 import type { EdgeClock } from '../clock.ts'
 import { Counts } from '../counters.ts'
 import type { Routes } from '../route.ts'
@@ -52,6 +53,12 @@ export interface Proxy {
   close(graceMs?: number): Promise<void>
 }
 
+/** Returns the record with its text from the visitor percent-encoded: owners read their log on terminals. */
+function printable(record: RequestRecord): RequestRecord {
+  const [method, path] = [percentEncoded(record.method), percentEncoded(record.path)]
+  return method === record.method && path === record.path ? record : { ...record, method, path }
+}
+
 /**
  * Creates the proxy. It serves HTTP/1.1 and HTTP/2, plain and over TLS, and forwards each request to a session of the tunnel that it
  * names.
@@ -63,6 +70,7 @@ export function createProxy(deps: Deps): Proxy {
   const context: ProxyContext = {
     ...deps,
     limits,
+    journal: { request: (record) => deps.journal.request(printable(record)) },
     trusted: deps.trusted,
     challenge: deps.challenge ?? (() => undefined),
     pools,

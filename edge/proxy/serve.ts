@@ -11,6 +11,7 @@ import {
   type Rejection,
   METHOD_MAX,
 } from '../../shared/tunnel-decisions.ts'
+import { percentEncoded } from '../../shared/percent-encoding.ts'
 import type { Route } from '../route.ts'
 import type { ProxyContext } from './context.ts'
 import { responseFor } from './errors.ts'
@@ -79,7 +80,7 @@ interface Refusal {
 function refuse(context: ProxyContext, visitor: Visitor, refusal: Refusal): void {
   const { rejection, observed, arrival, route, id, challenge } = refusal
   const { status, reason } = rejection
-  const location = `https://${observed.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : arrival.head.target}`
+  const location = `https://${observed.host}${portSuffix(context.publicPorts.https)}${arrival.head.target === '*' ? '/' : percentEncoded(arrival.head.target)}`
   const answer = responseFor(rejection, { id, head: arrival.head, location, challenge })
   visitor.answer(answer)
   const { method, path, sourceIp } = observed

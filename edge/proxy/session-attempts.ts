@@ -4,7 +4,14 @@ import type { Session } from '../sessions.ts'
 import type { ExchangeInput } from './arrival.ts'
 import type { ProxyContext } from './context.ts'
 import { forwardedRequest } from './head/forward-heads.ts'
-import { isReplayable, lend, type UpstreamConnection, type UpstreamEnd, type UpstreamUser } from './upstream/pool.ts'
+import {
+  isRepeatable,
+  isReplayable,
+  lend,
+  type UpstreamConnection,
+  type UpstreamEnd,
+  type UpstreamUser,
+} from './upstream/pool.ts'
 import { Relay, type RelayOwner } from './upstream/relay.ts'
 import type { Visitor } from './visitor.ts'
 
@@ -74,17 +81,18 @@ export abstract class SessionAttempts implements UpstreamUser, RelayOwner {
     else this.#hold()
   }
 
-  #hold(): void {
+  /** Waits for a session. `otherwise`: reason of the failure when none comes in time. */
+  #hold(otherwise: 'offline' | 'lost' = 'offline'): void {
     const { sessions, limits, now, log } = this.context
     const left = this.input.arrival.began + limits.holdMs - now()
     this.state = 'waiting'
     if (!this.sent) this.visitor.hold()
-    if (left <= 0) return this.fail('offline')
+    if (left <= 0) return this.fail(otherwise)
     this.#abort = new AbortController()
     const arrived = (session: Session | undefined) => {
       if (this.state !== 'waiting') return
       if (session) this.#attach(session, now())
-      else this.fail('offline')
+      else this.fail(otherwise)
     }
     sessions.waitFor(this.input.route.hostname, left, this.#abort.signal).then(arrived, (error: unknown) => {
       log.error({ err: error }, 'waiting for a session failed')
@@ -140,20 +148,31 @@ export abstract class SessionAttempts implements UpstreamUser, RelayOwner {
   }
 
   /**
-   * Handles a connection that ended before the response. A reused connection may have been closed before the request arrived; then the
-   * request is sent again.
+   * Handles a connection that ended before the response. The request is sent again, once, when a reused connection may have been closed
+   * before the request arrived, and when the client was lost and the request is idempotent (RFC 9110, section 9.2.2).
    */
   protected unanswered(): void {
     this.close()
-    const { sessions, limits, now } = this.context
-    const session = sessions.pick(this.input.route.hostname)
-    // A backend that had the request for longer has probably begun to process it.
-    const isJustSent = now() - this.sentAt < limits.staleMs
-    const isStale = this.use.reused && !this.use.fresh && this.#replayable && this.relay.isUntouched && isJustSent
-    // Without a session the client was lost, and the connection was not stale.
-    if (!isStale || !session) return this.fail(this.#isSessionThere ? 'reset' : 'lost')
+    const { sessions, now } = this.context
+    const isLost = !this.#isSessionThere
+    const isAgain = !this.use.fresh && this.relay.isUntouched && (isLost ? this.#isRepeatable : this.#isStale)
+    if (!isAgain) return this.fail(isLost ? 'lost' : 'reset')
     this.use.fresh = true
-    this.#attach(session, now())
+    const session = sessions.pick(this.input.route.hostname)
+    if (session) this.#attach(session, now())
+    else this.#hold('lost')
+  }
+
+  /** Whether all that was sent of the request can be sent again. */
+  get #isRepeatable(): boolean {
+    return !this.streamed && isRepeatable(this.input.arrival.head)
+  }
+
+  /** Whether the connection had probably ended when the request was sent on it. */
+  get #isStale(): boolean {
+    // A backend that had the request for longer has probably begun to process it.
+    const isJustSent = this.context.now() - this.sentAt < this.context.limits.staleMs
+    return this.use.reused && this.#replayable && isJustSent
   }
 
   protected fail(upstream: Exclude<Upstream, 'unknown'>): void {

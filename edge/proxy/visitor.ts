@@ -9,6 +9,8 @@ import type { ProxyLimits } from './limits.ts'
 /** Facts about a connection that are known when it is accepted. */
 export interface Accepted {
   readonly socket: Socket
+  /** TCP connection below TLS; without TLS the socket itself. */
+  readonly tcp: Socket
   readonly peer: Peer
   readonly scheme: 'http' | 'https'
   /** Server name of the TLS handshake, in lower case. Null: not known, because a TLS 1.2 session was resumed. */
@@ -200,6 +202,8 @@ interface LingeringDeps {
   readonly socket: Socket
   readonly now: () => number
   readonly limits: Pick<ProxyLimits, 'lingerMs' | 'lingerIdleMs'>
+  /** Closes the connection at once; a visitor that has not got all of its response sees it. */
+  readonly abandon: () => void
 }
 
 /**
@@ -227,6 +231,6 @@ export class Lingering {
 
   tick(now: number): void {
     const isIdle = now - this.#movedAt >= this.#deps.limits.lingerIdleMs
-    if (isIdle || now >= this.#deadline) this.#deps.socket.destroy()
+    if (isIdle || now >= this.#deadline) this.#deps.abandon()
   }
 }

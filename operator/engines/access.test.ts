@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { networkAround } from '../../crds/formats/address-range.ts'
 import { admittedSources, engineSources, isAdmitted } from './access.ts'
 
 const PODS = ['10.244.0.0/16', 'fd00:10::/56']
@@ -9,11 +10,16 @@ test.each([
   { name: 'an empty list admits the pods alone', rule: { sources: [] }, outside: [], engine: PODS },
   {
     name: 'a list is in CIDR notation, sorted, without repetitions',
-    rule: { sources: ['2001:DB8::1', '198.51.100.7', '198.51.100.0/24', '192.0.2.9/24'] },
+    rule: { sources: ['2001:DB8::1', '198.51.100.7', '198.51.100.0/24', '192.0.2.0/24'] },
     outside: ['192.0.2.0/24', '198.51.100.0/24', '2001:db8::1/128'],
     engine: ['10.244.0.0/16', '192.0.2.0/24', '198.51.100.0/24', '2001:db8::1/128', 'fd00:10::/56'],
   },
-  { name: 'a list of invalid entries admits no source', rule: { sources: ['198.51.100.0/240', ''] }, outside: [], engine: PODS },
+  {
+    name: 'a list of invalid entries admits no source',
+    rule: { sources: ['198.51.100.0/240', '', '1.2.3.4/0'] },
+    outside: [],
+    engine: PODS,
+  },
   {
     name: 'a private server has no source outside',
     rule: { isPrivate: true, sources: ['192.0.2.0/24'] },
@@ -56,7 +62,8 @@ test.each([
 })
 
 test('the engine admits every source outside and every insider', () => {
-  const ranges = fc.array(fc.tuple(fc.ipV4(), fc.integer({ min: 8, max: 32 })).map(([address, bits]) => `${address}/${bits}`))
+  const texts = fc.tuple(fc.ipV4(), fc.integer({ min: 8, max: 32 })).map(([address, bits]) => `${address}/${bits}`)
+  const ranges = fc.array(texts.map((text) => networkAround(text) ?? text))
   fc.assert(
     fc.property(ranges, ranges, (sources, insiders) => {
       const { engine } = admittedSources({ sources }, insiders)

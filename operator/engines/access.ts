@@ -1,5 +1,5 @@
 import { addressList } from '../../crds/formats/address-list.ts'
-import { rangesOf, textOf } from '../../shared/address-range.ts'
+import { rangesOf, textOf } from '../../crds/formats/address-range.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { type AdminTarget, type EngineAdmin, EngineCode, LoginState, type Tenant } from './engine.ts'
 

@@ -3,7 +3,7 @@ import { ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts
 import { DatabaseReason } from '../../crds/dedicated-database.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
-import { KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
+import { ADDRESSES_USABLE, KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { WebhookReason } from '../../crds/tunnel-webhook.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -55,7 +55,7 @@ const FAILURES: ReadonlySet<string> = new Set([
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
 /** Condition types that are present only while something is wrong. */
-const ALARMS = [KEYS_USABLE, TRANSACTION_IDS_LOW]
+const ALARMS = [KEYS_USABLE, ADDRESSES_USABLE, TRANSACTION_IDS_LOW]
 
 type ConditionFailure = Pick<Failure, 'reason' | 'note'>
 

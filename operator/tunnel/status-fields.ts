@@ -1,6 +1,15 @@
 import type { Condition } from '../../crds/kind.ts'
+import { ADDRESS_RULE } from '../../crds/formats/address-list.ts'
 import { annotations } from '../../crds/names.ts'
-import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
+import {
+  ADDRESSES_USABLE,
+  AddressesUsableReason,
+  KEYS_USABLE,
+  KeysUsableReason,
+  RENEWING,
+  type Tunnel,
+  type TunnelCertificate,
+} from '../../crds/tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
@@ -13,9 +22,12 @@ import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
 /** Conditions beside `Ready`. */
-export function conditionsOf({ tunnel, now }: Observed, renewing: Decision | undefined): readonly Condition[] {
+export function conditionsOf(
+  { tunnel, now }: Pick<Observed, 'tunnel' | 'now'>,
+  renewing: Decision | undefined,
+): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
-  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
+  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel), [ADDRESSES_USABLE]: unusableRanges(tunnel) }
   return Object.entries(decisions).reduce(
     (conditions, [type, decision]) =>
       decision ? withCondition(conditions, decision, { type, ...stamp }) : withoutCondition(conditions, type),
@@ -34,6 +46,20 @@ function unusableKeys({ spec }: Tunnel): Decision | undefined {
     reason: KeysUsableReason.UnusableKey,
     message: `a key ${KEY_RULE.message}; no client can log in by ${which}`,
   }
+}
+
+const LISTS = ['sshIPWhitelist', 'ingressIPWhitelist'] as const
+
+/** Condition about entries of allow lists that match no address; undefined when there are none. */
+function unusableRanges({ spec }: Tunnel): Decision | undefined {
+  const broken = LISTS.flatMap((list) =>
+    spec.config[list].flatMap((entry, index) =>
+      ADDRESS_RULE.holds(entry) ? [] : [`spec.config.${list}[${index}] ${ADDRESS_RULE.messageOf(entry)}`],
+    ),
+  )
+  if (broken.length === 0) return undefined
+  const message = `an entry matches no address: ${broken.join('; ')}`
+  return { status: 'False', reason: AddressesUsableReason.UnusableRange, message }
 }
 
 /** Status fields beside the conditions (docs/api.md, "Tunnels"). */

@@ -175,10 +175,13 @@ describe('credentials', () => {
 
   test('are recorded in the audit log with each reader, by GET and by PUT, and without their values', async () => {
     await expectSuccess(put('secret'))
+    const byIdentifier = await expectSuccess(acme.as('admin')('GET', `${pathOf('secret')}?include=credentials`))
+    expect(byIdentifier.body.data.instance).toEqual(made)
     await vi.waitFor(async () => {
       const { body: answer } = await expectSuccess(acme.as('viewer')('GET', `${acme.path}/audit?id=${made.id}&action=read`))
       const { entries } = answer.data
       expect(entries.map(({ actor }) => actor?.name.replace(/-[0-9a-f-]{36}$/, ''))).toEqual([
+        'local:admin',
         'local:editor',
         'local:admin',
         'local:editor',

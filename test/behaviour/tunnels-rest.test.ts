@@ -59,6 +59,7 @@ describe('an invalid body is rejected with the name of each invalid field', () =
     { config: { sshIPWhitelist: ['::1', '192.0.2.0/08'] }, field: 'sshIPWhitelist[1]' },
     { config: { sshIPWhitelist: ['::ffff:192.0.2.1'] }, field: 'sshIPWhitelist[0]' },
     { config: { sshIPWhitelist: ['example.com'] }, field: 'sshIPWhitelist[0]' },
+    { config: { ingressIPWhitelist: ['1.2.3.4/0'] }, field: 'ingressIPWhitelist[0]' },
     { config: { ingressIPWhitelist: times(101, (index) => `192.0.2.${index}`) }, field: 'ingressIPWhitelist' },
     { config: { liveHeaderModifications: times(33, () => item) }, field: 'liveHeaderModifications' },
     {

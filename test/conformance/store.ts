@@ -1,6 +1,7 @@
 import { describe } from 'vitest'
 import { changeClauses } from './store/changes.ts'
 import { deletionClauses } from './store/deletion.ts'
+import { ruleClauses } from './store/rules.ts'
 import type { Open } from './store/test-store.ts'
 import { watchClauses } from './store/watches.ts'
 import { writeClauses } from './store/writes.ts'
@@ -15,5 +16,6 @@ export function conformance(name: string, open: Open): void {
     changeClauses(open)
     watchClauses(open)
     deletionClauses(open)
+    ruleClauses(open)
   })
 }

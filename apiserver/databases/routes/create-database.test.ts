@@ -69,13 +69,18 @@ describe('a rejected POST stores nothing', () => {
         ...databaseBody,
         firewallRules: [
           ...[{ cidr: '::1' }, { cidr: '10.0.0.0/33' }, { cidr: 'here' }, {}, '10.0.0.0/8', { cidr: '::ffff:10.0.0.1' }],
-          ...[{ cidr: '10.0.0.0/8', description: 'a\nb' }, { cidr: '10.0.0.0/8', note: 'x' }, { cidr: '' }],
+          ...[
+            { cidr: '10.0.0.0/8', description: 'a\nb' },
+            { cidr: '10.0.0.0/8', note: 'x' },
+            { cidr: '' },
+            { cidr: '1.2.3.4/0' },
+          ],
         ],
       },
       fields: [
         ...[1, 2, 3].map((index) => `firewallRules[${index}].cidr`),
         ...['firewallRules[4]', 'firewallRules[5].cidr', 'firewallRules[6].description', 'firewallRules[7].note'],
-        'firewallRules[8].cidr',
+        ...['firewallRules[8].cidr', 'firewallRules[9].cidr'],
       ],
     },
     { does: '101 rules', body: { ...databaseBody, firewallRules: rules(101) }, fields: ['firewallRules'] },

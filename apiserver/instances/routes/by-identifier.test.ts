@@ -148,15 +148,38 @@ test.each([
   expect(answer.body.msg).toContain(says)
 })
 
-test('PUT and DELETE are 409 and change nothing when two databases have the identifier', async () => {
+test('PUT, GET and DELETE are 409 and change nothing when two databases have the identifier', async () => {
   await using api = await startInstanceApi()
   await expectCreated(api)
   await expectCreated(api)
-  for (const answer of [await put(api), await remove(api)]) {
+  for (const answer of [await put(api), await api.call(`GET ${PATH}`), await remove(api)]) {
     expect(codeOf(answer)).toBe('409 conflict')
     expect(answer.body.msg).toBe('2 databases have the identifier pr-42; name one of them by its id')
   }
   expect(await stored(api)).toHaveLength(2)
+})
+
+test('GET returns the database of an identifier without and with its credentials', async () => {
+  await using api = await startInstanceApi()
+  expect(codeOf(await api.call(`GET ${PATH}`))).toBe('404 not_found')
+  const made = instanceOf(await put(api))
+  const plain = await api.call(`GET ${PATH}`)
+  expect(instanceOf(plain)).toEqual({ ...made, password: null, uri: null, tls: { ...made.tls, ca: null } })
+  expect(plain.headers.get('ETag')).toBe((await api.call(`GET /v1/instances/${made.id}`)).headers.get('ETag'))
+  expect(instanceOf(await api.call(`GET ${PATH}?include=credentials`))).toEqual(made)
+  expect(codeOf(await api.call(`GET ${PATH}?include=all`))).toBe('400 invalid_request')
+  expect(codeOf(await api.call(`GET ${PATH}`, { as: 'vera' }))).toBe('200 OK')
+  expect(codeOf(await api.call(`GET ${PATH}?include=credentials`, { as: 'vera' }))).toBe('403 forbidden')
+})
+
+test('GET shows a database that is being deleted, without credentials', async () => {
+  await using api = await startInstanceApi({ deleteMs: 0 })
+  const { id } = instanceOf(await put(api))
+  api.operator.pause()
+  await remove(api)
+  expect(instanceOf(await api.call(`GET ${PATH}`))).toMatchObject({ id, isEnabled: false })
+  expect(codeOf(await api.call(`GET ${PATH}?include=credentials`))).toBe('409 conflict')
+  api.operator.resume()
 })
 
 test('PUT creates a new database for an identifier that another database had before', async () => {

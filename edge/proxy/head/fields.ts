@@ -14,16 +14,14 @@ const LF = 0x0a
 
 /**
  * Syntax classes of each byte (RFC 9110, sections 5.5 and 5.6.2; RFC 9112, section 3.2, with the ASCII characters that browsers do not
- * escape).
+ * escape, and bytes above ASCII, which other clients do not).
  */
 const CLASS = new Uint8Array(256)
 for (let code = 0; code < 256; code++) {
   const printable = code > 0x20 && code !== 0x7f
   const token = /[!#$%&'*+.^_`|~0-9A-Za-z-]/.test(String.fromCharCode(code))
   CLASS[code] =
-    (token ? TOKEN : 0) |
-    (printable || code === 0x20 || code === 0x09 ? VALUE : 0) |
-    (printable && code < 0x80 && code !== 0x23 ? TARGET : 0)
+    (token ? TOKEN : 0) | (printable || code === 0x20 || code === 0x09 ? VALUE : 0) | (printable && code !== 0x23 ? TARGET : 0)
 }
 
 function endOf(bytes: Uint8Array, at: number, wanted: number): number {

@@ -49,7 +49,7 @@ export class Http1Connection extends Http1Responses implements Watched {
     else if (this.phase === 'busy') this.#tickBusy(now)
     else if (this.phase === 'raw') this.#tickEnded(now, this.context.limits.slowMs)
     else if (now >= this.#deadline) this.#overdue()
-    if (this.progress.isReaderStuck(now)) this.socket.destroy()
+    if (this.progress.isReaderStuck(now)) this.abandon()
     if (now >= this.#probesAt) this.#probe()
   }
 
@@ -72,7 +72,7 @@ export class Http1Connection extends Http1Responses implements Watched {
   destroy(): void {
     this.closes = true
     const isAnswered = this.exchange?.stop(STOPPING)
-    if (isAnswered === undefined) this.socket.destroy()
+    if (isAnswered === undefined) this.abandon()
     // After a response the connection lingers until its socket is cut.
     else if (!isAnswered) this.cut()
   }
@@ -188,7 +188,7 @@ export class Http1Connection extends Http1Responses implements Watched {
   }
 
   #badBody(rejection: Rejection): void {
-    if (this.exchange?.stop(rejection) !== true) this.out.destroy()
+    if (this.exchange?.stop(rejection) !== true) this.abandon()
   }
 
   /** Responds to a malformed request and closes: the start of the next request is unknown. */
@@ -204,7 +204,7 @@ export class Http1Connection extends Http1Responses implements Watched {
       const { now, limits } = this.context
       this.phase = 'linger'
       this.waiting = undefined
-      this.#lingering = new Lingering({ socket: this.out, now, limits })
+      this.#lingering = new Lingering({ socket: this.out, now, limits, abandon: () => this.abandon() })
       return
     }
     this.phase = 'idle'
@@ -232,7 +232,7 @@ export class Http1Connection extends Http1Responses implements Watched {
   }
 
   #tickEnded(now: number, patienceMs: number): void {
-    if (this.half.isGone(now, patienceMs)) this.socket.destroy()
+    if (this.half.isGone(now, patienceMs)) this.abandon()
   }
 
   #overdue(): void {

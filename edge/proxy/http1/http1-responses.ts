@@ -6,7 +6,7 @@ import type { Exchange } from '../exchange.ts'
 import { responseMessage } from '../head/forward-heads.ts'
 import type { RequestHead } from '../head/request-head.ts'
 import type { After, Reply } from '../head/response-head.ts'
-import type { Body } from '../upstream/body.ts'
+import { type Body, chunkOf, LAST_CHUNK } from '../upstream/body.ts'
 import { type Accepted, HalfClosed, Progress, type Visitor, Writes } from '../visitor.ts'
 
 /**
@@ -30,6 +30,11 @@ export abstract class Http1Responses implements Visitor {
   protected waiting: Buffer | undefined
   /** Whether the connection closes after the response. */
   protected closes = false
+  /**
+   * End of the response's body. `framed`: as the backend sent it. `chunks`: the last chunk, which the edge writes, because the backend's
+   * body ends with its connection. `close`: that of the connection, for HTTP/1.0.
+   */
+  #bodyEnd: 'framed' | 'chunks' | 'close' = 'framed'
 
   constructor(context: ProxyContext, accepted: Accepted) {
     const { socket } = accepted
@@ -64,15 +69,19 @@ export abstract class Http1Responses implements Visitor {
   }
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
-    const after = this.#after(reply, early)
+    const isOpen = reply.kind === 'chunked' || reply.kind === 'close'
+    this.#bodyEnd = !isOpen ? 'framed' : !this.wire ? 'close' : reply.kind === 'close' ? 'chunks' : 'framed'
+    const after = this.#after(early)
     this.closes = after === 'close'
     this.half.moved()
     const { date } = this.context
-    return this.writes.begin(responseMessage(reply, { after, chunked: reply.kind === 'chunked' && this.wire, date, first }))
+    const part = first && this.#bodyEnd === 'chunks' ? chunkOf(first) : first
+    return this.writes.begin(responseMessage(reply, { after, chunked: isOpen && this.wire, date, first: part }))
   }
 
   upgrade(reply: Reply, first: Buffer | undefined): boolean {
     this.phase = 'raw'
+    this.#bodyEnd = 'framed'
     const { date } = this.context
     const go = this.writes.write(responseMessage(reply, { after: 'upgrade', chunked: false, date, first }))
     const waiting = this.waiting
@@ -85,10 +94,11 @@ export abstract class Http1Responses implements Visitor {
 
   body(chunk: Buffer): boolean {
     this.half.moved()
-    return chunk.length === 0 || this.writes.write(chunk)
+    return chunk.length === 0 || this.writes.write(this.#bodyEnd === 'chunks' ? chunkOf(chunk) : chunk)
   }
 
   end(): void {
+    if (this.#bodyEnd === 'chunks') this.writes.write(LAST_CHUNK)
     this.next()
   }
 
@@ -103,9 +113,22 @@ export abstract class Http1Responses implements Visitor {
     else this.reset()
   }
 
-  /** Resets the connection, so that the visitor sees that the response is incomplete. */
+  /**
+   * Ends the connection within a response, so that the visitor sees that it is incomplete (RFC 9112, section 8). A response that ends with
+   * the connection needs a TCP reset: many visitors take the end of TLS without its closing message for an end.
+   */
   protected reset(): void {
-    if (this.accepted.scheme === 'http') this.socket.resetAndDestroy()
+    const { scheme, tcp } = this.accepted
+    // A socket that is sending its end cannot be reset: it would never be closed.
+    const isEnding = this.socket.writableEnded && this.socket.writableLength === 0
+    if (isEnding || (scheme === 'https' && this.#bodyEnd !== 'close')) this.socket.destroy()
+    else tcp.resetAndDestroy()
+  }
+
+  /** Closes the connection at once. A visitor that has not got all of a response sees it. */
+  protected abandon(): void {
+    const isIncomplete = this.phase === 'busy' && this.exchange?.began === true
+    if (isIncomplete || this.out.writableLength > 0) this.reset()
     else this.socket.destroy()
   }
 
@@ -123,10 +146,10 @@ export abstract class Http1Responses implements Visitor {
     return !this.closes && this.incoming?.done === true && this.request?.keepAlive === true && this.request.minor === 1
   }
 
-  #after({ kind }: Reply, early: boolean): After {
+  #after(early: boolean): After {
     const request = this.request
-    const keeps = request?.keepAlive === true && !early && kind !== 'close' && !this.closes && !this.context.draining
-    if (!keeps || (kind === 'chunked' && !this.wire)) return 'close'
+    const keeps = request?.keepAlive === true && !early && !this.closes && !this.context.draining
+    if (!keeps || this.#bodyEnd === 'close') return 'close'
     return request.minor === 0 ? 'keep-1.0' : 'keep'
   }
 

@@ -11,6 +11,7 @@ import { fieldObject, streamFields } from './http2-request.ts'
 import { Progress, type Visitor, Writes } from '../visitor.ts'
 import type { RequestHead } from '../head/request-head.ts'
 import { trailerPairs } from '../head/trailers.ts'
+import { chunkOf } from '../upstream/body.ts'
 
 /** Statuses without a body, which get no Content-Length. */
 const BODILESS = new Set([204, 205])
@@ -198,7 +199,7 @@ export class Http2Stream implements Visitor {
     this.bytesIn += chunk.length
     const { length } = this.#head?.framing ?? {}
     if (chunk.length === 0) return
-    if (length === undefined) this.exchange?.write(framed(chunk), 'more')
+    if (length === undefined) this.exchange?.write(chunkOf(chunk), 'more')
     else if (this.bytesIn > length) this.stop(BAD_BODY)
     else this.exchange?.write(chunk, this.bytesIn === length ? 'ended' : 'more')
   }
@@ -212,15 +213,6 @@ export class Http2Stream implements Visitor {
     if (this.exchange?.takesTrailers(this.#requestTrailers) === false) this.stop(BAD_BODY)
     else this.exchange?.write(Buffer.from(`0\r\n${this.#requestTrailers}\r\n`, 'latin1'), 'ended')
   }
-}
-
-function framed(chunk: Buffer): Buffer {
-  const size = `${chunk.length.toString(16)}\r\n`
-  const out = Buffer.allocUnsafe(size.length + chunk.length + 2)
-  out.write(size, 0, 'latin1')
-  chunk.copy(out, size.length)
-  out.write('\r\n', size.length + chunk.length, 'latin1')
-  return out
 }
 
 /** Returns trailers of a request as lines. They are checked when they are sent. */

@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer'
+import { madeGarbage } from '../../memory.ts'
 import type { BodyKind } from '../head/response-head.ts'
 import { MAX_TRAILERS, readTrailers } from '../head/trailers.ts'
 
@@ -43,6 +45,20 @@ export class Body {
     if (end > from) sink?.payload(chunk, from, end)
     return end
   }
+}
+
+/** Last chunk of a body without trailers (RFC 9112, section 7.1). */
+export const LAST_CHUNK = Buffer.from('0\r\n\r\n')
+
+/** Returns the payload, which is not empty, as one chunk of a chunked body: a copy. */
+export function chunkOf(payload: Buffer): Buffer {
+  const size = `${payload.length.toString(16)}\r\n`
+  const chunk = Buffer.allocUnsafe(size.length + payload.length + 2)
+  madeGarbage(chunk.length)
+  chunk.write(size, 0, 'latin1')
+  chunk.set(payload, size.length)
+  chunk.write('\r\n', size.length + payload.length, 'latin1')
+  return chunk
 }
 
 /** Returns the body of a request with this framing. */

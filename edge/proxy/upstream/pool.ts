@@ -152,8 +152,11 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 /** Methods whose body many servers ignore: they would read it as the next request and answer it on the same channel. */
 const BODILESS = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE', 'TRACE'])
 
-/** Whether a completely sent request may be sent once more. */
-export const isReplayable = (head: Head): boolean => head.upgrade === undefined && !hasBody(head) && IDEMPOTENT.has(head.method)
+/** Whether a request may be sent once more although a backend may have processed it. */
+export const isRepeatable = (head: Head): boolean => head.upgrade === undefined && IDEMPOTENT.has(head.method)
+
+/** Whether a completely sent request may be sent once more because its connection was stale. */
+export const isReplayable = (head: Head): boolean => isRepeatable(head) && !hasBody(head)
 
 /** Whether the upstream connection can take another request after this one. */
 export const leavesReusableConnection = (head: Head): boolean => !(hasBody(head) && BODILESS.has(head.method))

@@ -129,7 +129,11 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
   CHANNEL_DATA: before((events, id: number, data: Buffer) => events.channels.data(id, data, false)),
   CHANNEL_EXTENDED_DATA: before((events, id: number, data: Buffer) => events.channels.data(id, data, true)),
   CHANNEL_EOF: before((events, id: number) => events.channels.ended(id)),
-  CHANNEL_CLOSE: before((events, id: number) => events.channels.closed(id)),
+  CHANNEL_CLOSE: before((events, id: number) => {
+    // Many clients (Go's) close a channel without an EOF when their target ends. A lost client closes none.
+    events.channels.ended(id)
+    events.channels.closed(id)
+  }),
   CHANNEL_REQUEST: before((events, ...[id, type, wantReply, data]: [number, string | Unread, boolean, unknown]) => {
     if (type === undefined) events.broken()
     else events.channels.request(id, { type, wantReply, detail: typeof data === 'string' ? data : '' })

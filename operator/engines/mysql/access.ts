@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { hexOf, lastOf, rangesOf } from '../../../shared/address-range.ts'
+import { hexOf, lastOf, rangesOf } from '../../../crds/formats/address-range.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import { type Admitted, engineSources, isAdmitted } from '../access.ts'
 import { type AdminTarget, type EngineAdmin, EngineCode } from '../engine.ts'

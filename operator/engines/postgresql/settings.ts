@@ -1,4 +1,4 @@
-import { includes, rangesOf, textOf } from '../../../shared/address-range.ts'
+import { includes, rangesOf, textOf } from '../../../crds/formats/address-range.ts'
 import type { Admitted } from '../access.ts'
 import { EXPORTER_SOURCE, EXPORTER_USER } from '../exporter.ts'
 import { clamp, connectionsOf, type EngineSize } from '../size.ts'

@@ -5,7 +5,7 @@ import { backupEgress, type EgressRule } from './backup/egress.ts'
 import type { DesiredServer } from './desired-server.ts'
 import type { DesiredExporter } from './exporter/settings.ts'
 import { labels } from '../../../crds/names.ts'
-import { includes, rangesOf, textOf } from '../../../shared/address-range.ts'
+import { includes, rangesOf, textOf } from '../../../crds/formats/address-range.ts'
 import { admittedSources } from '../../engines/access.ts'
 import type { Node } from '../../kubernetes/kinds.ts'
 

@@ -90,6 +90,13 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       reason: 'ip_denied',
     },
     {
+      does: 'an unknown ACME challenge reaches the backend',
+      hostname: names.web,
+      path: '/.well-known/acme-challenge/x',
+      status: 200,
+      reason: undefined,
+    },
+    {
       does: 'a known ACME challenge is 200',
       hostname: names.denied,
       path: '/.well-known/acme-challenge/known',

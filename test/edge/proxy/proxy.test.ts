@@ -53,13 +53,13 @@ describe('a response', () => {
       does: 'that ends with its connection is forwarded',
       sent: 'HTTP/1.1 200 OK\r\n\r\nhello',
       ends: true,
-      seen: /200 OK\r\nConnection: close\r\nDate: [^\r]+ GMT\r\n\r\nhello$/,
+      seen: /200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nDate: [^\r]+ GMT\r\n\r\n5\r\nhello\r\n0\r\n\r\n$/,
     },
     {
       does: 'of HTTP/1.0 is forwarded as HTTP/1.1',
       sent: 'HTTP/1.0 200 OK\r\n\r\nhello',
       ends: true,
-      seen: /^HTTP\/1\.1 200 OK\r\n[^]*hello$/,
+      seen: /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n5\r\nhello\r\n0\r\n\r\n$/,
     },
     {
       does: 'in chunks keeps its trailers',

@@ -78,17 +78,39 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     expect(got.body).toContain('the client was disconnected')
   })
 
-  test('a request is 502 when its client disconnects, although the tunnel has another client', async () => {
-    await using backend = await rawBackend(() => undefined)
+  test.each([
+    { method: 'GET', status: 200 },
+    { method: 'PUT', status: 200 },
+    { method: 'POST', status: 502 },
+  ])('a $method whose client disconnects is $status when the tunnel has another client', async ({ method, status }) => {
+    await using silent = await rawBackend(() => undefined)
+    await using backend = await rawBackend((_received, socket) => void socket.write(OK))
     const { hostname, host } = edge.serve(freshHostname(), undefined)
     const staying = edge.sessions.connect(hostname, backend.port)
     // The edge uses the newest session.
-    const going = edge.sessions.connect(hostname, backend.port)
-    const asked = curl(edge, { transport, host })
-    await vi.waitUntil(() => backend.received.length === 1, SOON)
+    const going = edge.sessions.connect(hostname, silent.port)
+    const asked = curl(edge, { transport, host, args: ['-X', method] })
+    await vi.waitUntil(() => silent.received.length === 1, SOON)
     going.close('closed', 'its client goes')
-    expect((await asked).body).toContain('the client was disconnected')
+    const got = await asked
+    expect(got.status).toBe(status)
+    if (status === 502) expect(got.body).toContain('the client was disconnected')
+    else expect(backend.received).toEqual(silent.received)
     staying.close('closed', 'the test is over')
+  })
+
+  test('a GET whose client disconnects waits for the next client', async () => {
+    await using own = await startProxy({ contextFor, limits: { holdMs: 60_000 } })
+    await using silent = await rawBackend(() => undefined)
+    await using backend = await rawBackend((_received, socket) => void socket.write(OK))
+    const { hostname, host } = own.serve(freshHostname(), undefined)
+    const going = own.sessions.connect(hostname, silent.port)
+    const asked = curl(own, { transport, host })
+    await vi.waitUntil(() => silent.received.length === 1, SOON)
+    going.close('closed', 'its client goes')
+    await vi.waitUntil(() => own.sessions.waiting === 1, SOON)
+    own.sessions.connect(hostname, backend.port)
+    expect((await asked).status).toBe(200)
   })
 
   test('a request above the limit of a tunnel is 429, and other tunnels are served', async () => {

@@ -1,8 +1,12 @@
 import { z } from 'zod'
+import { ADDRESS_RULE } from '../../../../crds/formats/address-list.ts'
 import { chartSetting, PodLogLevel, PodResources, PullPolicy, texts } from '../../../kubernetes/chart-setting.ts'
 
 /** Addresses that agents may connect to. */
-const Egress = z.object({ cidr: z.string().min(1), port: z.int().min(1).max(65_535) })
+const Egress = z.object({
+  cidr: z.string().refine(ADDRESS_RULE.holds, { error: ({ input }) => ADDRESS_RULE.messageOf(String(input)) }),
+  port: z.int().min(1).max(65_535),
+})
 
 /** How servers are backed up: the chart's value `backups`. */
 const Settings = z

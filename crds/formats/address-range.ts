@@ -15,11 +15,22 @@ const MAPPED = 0xffffn
 const MAPPED_BITS = 96
 
 /**
- * Parses an address or a range in CIDR notation (RFC 4632, section 3.1). Bits after the prefix are ignored. A range of IPv4-mapped addresses
- * is the range of the IPv4 addresses.
- * @returns undefined for an invalid text
+ * Parses an address or a range in CIDR notation (RFC 4632, section 3.1). A range of IPv4-mapped addresses is the range of the IPv4 addresses.
+ * @returns undefined for an invalid text, and for a range with address bits after its prefix: `1.2.3.4/0` is probably one address, and not all
  */
 export function parseRange(text: string): AddressRange | undefined {
+  const read = readRange(text)
+  return read?.isExact ? read.range : undefined
+}
+
+/** Returns the network that a range with address bits after its prefix is in, in CIDR notation. Undefined for any other text. */
+export function networkAround(text: string): string | undefined {
+  const read = readRange(text)
+  return read && !read.isExact ? textOf(read.range) : undefined
+}
+
+/** `isExact`: the text has no address bits after the prefix. */
+function readRange(text: string): { readonly range: AddressRange; readonly isExact: boolean } | undefined {
   const [address = '', length, ...rest] = text.split('/')
   const family = familyOf(address)
   if (!family || rest.length > 0) return undefined
@@ -54,9 +65,10 @@ function groupsOf(address: string): readonly string[] {
   return [...(head ?? []), ...zeros, ...(tail ?? [])]
 }
 
-function masked({ family, first, bits }: AddressRange): AddressRange {
+function masked({ family, first: address, bits }: AddressRange) {
   const rest = BigInt(WIDTH[family] - bits)
-  return { family, first: (first >> rest) << rest, bits }
+  const first = (address >> rest) << rest
+  return { range: { family, first, bits }, isExact: first === address }
 }
 
 /** Returns the last address of a range, as a number. */
