@@ -69,6 +69,11 @@ export interface Catalog {
   readonly spare: number
   /** Names of incomplete or discarded databases and roles, and of requests on MySQL, that {@link EngineAdmin.tidy} would remove. */
   readonly leftovers: readonly string[]
+  /**
+   * Owners of the discarded databases that still take space, one entry for each database, as they were given to {@link EngineAdmin.drop} or
+   * `reset`. Absent for an engine that removes a database before `drop` returns.
+   */
+  readonly discarded?: readonly string[]
 }
 
 /** Initial content of a new or reset database: empty, or a copy of another tenant's database on the same server. */
@@ -158,10 +163,17 @@ export interface EngineAdmin extends AsyncDisposable {
   enableLogin(name: string): Promise<void>
   /** Blocks new logins and ends every session. */
   disableLogin(name: string): Promise<void>
-  /** Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. */
-  reset(name: string, origin: Origin): Promise<void>
-  /** Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. */
-  drop(name: string): Promise<void>
+  /**
+   * Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. `owner`: as for
+   * {@link EngineAdmin.drop}.
+   */
+  reset(name: string, origin: Origin, owner?: string): Promise<void>
+  /**
+   * Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. Where sessions of tenants keep the server
+   * from removing the data within seconds, returns once both are closed for good and the name is free; `tidy` removes them later. `owner`:
+   * eight hexadecimal digits by which {@link Catalog.discarded} counts the database until then.
+   */
+  drop(name: string, owner?: string): Promise<void>
   /**
    * Restricts the tenants of a dedicated server to these source addresses and ranges, and to {@link AdminTarget.insiders}; undefined: every
    * source. Rejects their logins from elsewhere, ends their sessions from there, and returns when that is done. Also applies to tenants that
@@ -174,7 +186,7 @@ export interface EngineAdmin extends AsyncDisposable {
    * Returns their number; 0 for an engine that rejects such a login, and before the first `admit`.
    */
   endExcluded(): Promise<number>
-  /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains. */
+  /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains that can be done now. */
   tidy(size: number): Promise<boolean>
   /** Returns the extensions that the server offers; an empty list for an engine without extensions. */
   extensions(): Promise<readonly Extension[]>

@@ -56,8 +56,15 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
     ),
     spare: entries.filter(isSpare).length,
     leftovers: entries.filter(isLeftover).map(({ name }) => name),
+    discarded: entries.filter(({ name, database }) => database && kindOf(name) === 'trash').map(({ name }) => ownerIn(name)),
   }
 }
+
+const TRASH = 'trash_'
+/** Number of hexadecimal digits of an owner in the name of a discarded database. */
+const OWNER_DIGITS = 8
+
+const ownerIn = (trash: string): string => trash.slice(TRASH.length, TRASH.length + OWNER_DIGITS)
 
 /** SQL condition for databases with a session that was active within the last 30 s: other databases do not grow. */
 const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'
@@ -93,9 +100,9 @@ export function kindOf(name: string): NameKind {
   return KINDS.find(([, pattern]) => pattern.test(name))?.[0] ?? 'foreign'
 }
 
-/** Returns a random, unused name of the given kind. */
-export function freshName(kind: 'pool' | 'making' | 'trash'): string {
-  return `${kind}_${randomBytes(8).toString('hex')}`
+/** Returns a random, unused name of the given kind. `owner`: eight hexadecimal digits that the name of a discarded database begins with. */
+export function freshName(kind: 'pool' | 'making' | 'trash', owner = ''): string {
+  return `${kind}_${owner}${randomBytes(8).toString('hex').slice(owner.length)}`
 }
 
 /**

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Builder } from './build.ts'
 import type { Connection } from './connection.ts'
+import { createEndedSessions } from './ended-sessions.ts'
 import { createLockTable } from './locks.ts'
 import { createWarmPool } from './pool.ts'
+import { createStalls } from './stalls.ts'
 
 /** Creates a pool over an empty catalog. The test ends its builds. */
 function poolOfBuilds() {
@@ -16,6 +18,8 @@ function poolOfBuilds() {
     drops: session,
     watch: session,
     lockTable: createLockTable({}),
+    ended: createEndedSessions(),
+    stalls: createStalls(),
     inside: () => Promise.reject(new Error('not here')),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   }
@@ -29,7 +33,7 @@ function poolOfBuilds() {
     },
     forRole: () => Promise.reject(new Error('not here')),
   }
-  return { pool: createWarmPool({ connection, builder, discard: () => Promise.resolve() }), builds }
+  return { pool: createWarmPool({ connection, builder, discard: () => Promise.resolve(true) }), builds }
 }
 
 /** Starts callers that each wait for a new spare; `log` receives their names in the order of success or failure. */

@@ -10,6 +10,9 @@ interface Deps {
   readonly discard: Discard
 }
 
+/** Time in ms after which a leftover that could not be removed is tried again. */
+const RETRY_MS = 2_000
+
 /** Prepared databases of one server, ready to be claimed. */
 export interface WarmPool {
   /** Reserves a spare for the caller and calls `use` with its name. Returns false when the pool is empty. */
@@ -32,6 +35,8 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
   const reserved = new Set<string>()
   const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
+  /** Time of the last attempt to remove each leftover that could not be removed, in ms of `performance.now()`. */
+  const postponed = new Map<string, number>()
 
   async function readCatalog(): Promise<Catalog> {
     const entries = await readEntries(connection)
@@ -79,14 +84,26 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     await useReserved(await mine.promise, use)
   }
 
+  /** Returns the leftovers that may be tried now. */
+  function dueOf(leftovers: readonly string[]): readonly string[] {
+    const now = performance.now()
+    for (const [name, at] of postponed) if (now - at > RETRY_MS) postponed.delete(name)
+    return leftovers.filter((name) => !postponed.has(name))
+  }
+
+  async function removeLeftover(name: string): Promise<void> {
+    if (!(await discard(name))) postponed.set(name, performance.now())
+  }
+
   async function oneUnit(size: number): Promise<boolean> {
     const { spare, leftovers } = await readCatalog()
-    const [leftover] = leftovers
+    const due = dueOf(leftovers)
+    const [leftover] = due
     // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()
-    else if (spare > size) await withSpare(discard)
-    else if (leftover !== undefined) await discard(leftover)
-    return Math.abs(size - spare) + leftovers.length > 1
+    else if (spare > size) await withSpare(async (name) => void (await discard(name)))
+    else if (leftover !== undefined) await removeLeftover(leftover)
+    return Math.abs(size - spare) + due.length > 1
   }
 
   return {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enforced, SessionBounds } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
-import { endSessions } from './drop.ts'
+import { endSessions } from './ended-sessions.ts'
 
 /** Bounds on resources that all tenants of a server share. */
 interface ServerBounds {
