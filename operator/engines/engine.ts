@@ -45,10 +45,12 @@ export interface Enforced {
   /** Number of sessions ended. */
   readonly ended: number
   /**
-   * Names of tenants with a statement past its bound that no cancellation ended. They are suspended, and the server was shut down, which ends
-   * the sessions of all its tenants. Absent when there are none.
+   * Names of tenants with a statement that neither a cancellation nor the end of its session ended. Their logins are rejected until the next
+   * sweep restores their passwords. Absent when there are none.
    */
   readonly stuck?: readonly string[]
+  /** Whether work for others waits for such a statement, so that the server must be restarted. */
+  readonly needsRestart?: boolean
 }
 
 /** State of a tenant's login; the server rejects logins of a disabled one. */
@@ -69,11 +71,6 @@ export interface Catalog {
   readonly spare: number
   /** Names of incomplete or discarded databases and roles, and of requests on MySQL, that {@link EngineAdmin.tidy} would remove. */
   readonly leftovers: readonly string[]
-  /**
-   * Owners of the discarded databases that still take space, one entry for each database, as they were given to {@link EngineAdmin.drop} or
-   * `reset`. Absent for an engine that removes a database before `drop` returns.
-   */
-  readonly discarded?: readonly string[]
 }
 
 /** Initial content of a new or reset database: empty, or a copy of another tenant's database on the same server. */
@@ -171,9 +168,14 @@ export interface EngineAdmin extends AsyncDisposable {
   /**
    * Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. Where sessions of tenants keep the server
    * from removing the data within seconds, returns once both are closed for good and the name is free; `tidy` removes them later. `owner`:
-   * eight hexadecimal digits by which {@link Catalog.discarded} counts the database until then.
+   * eight hexadecimal digits under which {@link EngineAdmin.discarded} lists the database until then.
    */
   drop(name: string, owner?: string): Promise<void>
+  /**
+   * Returns the owners of the discarded databases that still take space, one entry for each database. Empty for an engine whose `drop`
+   * returns only when the data are removed.
+   */
+  discarded(): Promise<readonly string[]>
   /**
    * Restricts the tenants of a dedicated server to these source addresses and ranges, and to {@link AdminTarget.insiders}; undefined: every
    * source. Rejects their logins from elsewhere, ends their sessions from there, and returns when that is done. Also applies to tenants that

@@ -21,6 +21,8 @@ export interface QuotaDeps<T extends Limited> {
   readonly max: number
   /** Whether an object has its resources already: it keeps them, whatever the quota says. */
   readonly hasBegun: (object: T) => boolean
+  /** Returns the number of deleted objects in a namespace that still take resources. Default: none. */
+  readonly lingering?: (namespace: string) => number
 }
 
 /** Full namespace. `taken` may exceed `max`, since a quota may be lowered. */
@@ -43,7 +45,7 @@ export interface Quota<T extends Limited> {
   next(namespace: string): readonly Key[]
 }
 
-export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDeps<T>): Quota<T> {
+export function createQuota<T extends Limited>({ cache, max, hasBegun, lingering = () => 0 }: QuotaDeps<T>): Quota<T> {
   /** Uids of the admitted objects, by namespace. */
   const admitted = new Map<string, Set<string>>()
 
@@ -58,13 +60,14 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     return uids
   }
 
-  const begunIn = (namespace: string): number => cache.count({ namespace }) - cache.countByIndex('unbegun', namespace)
+  const begunIn = (namespace: string): number =>
+    cache.count({ namespace }) - cache.countByIndex('unbegun', namespace) + lingering(namespace)
 
   function admit(object: T): Full | undefined {
     const { namespace = '', uid } = object.metadata
     if (admitted.get(namespace)?.has(uid)) return undefined
     const others = admittedIn(namespace)
-    const isSmall = cache.count({ namespace }) <= max
+    const isSmall = cache.count({ namespace }) + lingering(namespace) <= max
     const full = isSmall ? undefined : fullFor(object, others)
     if (!full) admitted.set(namespace, others.add(uid))
     return full

@@ -78,13 +78,12 @@ export function createWatchdog({
     return [...hiddenSince].filter(([, since]) => now - since > statementMs).map(([name]) => name)
   }
 
-  /** Suspends the tenants of stuck and of hidden operations, and restarts the server. Returns the names of these tenants. */
+  /** Suspends the tenants of stuck and of hidden operations. Returns the names of these tenants. */
   async function endStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly string[]> {
     const stuck = late.filter(({ opid = 0 }) => (killed.get(opid) ?? 0) >= STUCK_CHECKS)
     const names = [...new Set([...stuck.flatMap((operation) => tenantOf(operation) ?? []), ...hidden])]
     if (names.length === 0) return []
     for (const name of names) await changeUser(watch, name, { suspended: true, logOut: true })
-    await shutDown()
     return names
   }
 
@@ -141,7 +140,7 @@ export function createWatchdog({
     const cancelled = late.length + ended.length
     const idle = await endIdleTransactions(operations, idleTransactionMs)
     const stuck = await endStuck(late, hiddenLate(hidden, statementMs))
-    if (stuck.length > 0) return { cancelled, ended: idle, stuck }
+    if (stuck.length > 0) return { cancelled, ended: idle, stuck, needsRestart: true }
     return { cancelled, ended: idle + (await guardConnections(operations)) }
   }
 }

@@ -56,15 +56,16 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
     ),
     spare: entries.filter(isSpare).length,
     leftovers: entries.filter(isLeftover).map(({ name }) => name),
-    discarded: entries.filter(({ name, database }) => database && kindOf(name) === 'trash').map(({ name }) => ownerIn(name)),
   }
 }
 
-const TRASH = 'trash_'
-/** Number of hexadecimal digits of an owner in the name of a discarded database. */
-const OWNER_DIGITS = 8
-
-const ownerIn = (trash: string): string => trash.slice(TRASH.length, TRASH.length + OWNER_DIGITS)
+/** Reads the owners in the names of the discarded databases (see {@link freshName}). */
+export async function readDiscarded(session: Session): Promise<readonly string[]> {
+  const rows = await session.query<{ owner: string }>(
+    `SELECT substring(datname FROM '^trash_([0-9a-f]{8})[0-9a-f]{8}$') AS owner FROM pg_database WHERE starts_with(datname::text, 'trash_')`,
+  )
+  return rows.map(({ owner }) => owner)
+}
 
 /** SQL condition for databases with a session that was active within the last 30 s: other databases do not grow. */
 const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'

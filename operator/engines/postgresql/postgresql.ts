@@ -2,7 +2,7 @@ import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
 import { verifyByCatalog } from '../access.ts'
 import { createAccess } from './access.ts'
 import { createBuilder } from './build.ts'
-import { readSizes, readTenant, assertTenantName } from './catalog.ts'
+import { readDiscarded, readSizes, readTenant, assertTenantName } from './catalog.ts'
 import { createAdoption } from './adoption.ts'
 import { createClaim, createReplace } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
@@ -76,6 +76,7 @@ export function postgresqlAdmin(
       assertTenantName(name)
       await discard(name, owner)
     }),
+    discarded: safely(() => readDiscarded(connection)),
     admit: safely(access.admit),
     endExcluded: safely(access.endExcluded),
     tidy: safely((size) => pool.tidy(size)),

@@ -6,6 +6,8 @@ import { SOON } from '../../support/patience.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import { copyNothing, loop, readNothing } from '../../support/postgresql/stuck.ts'
 
+const OWNER = 'a1b2c3d4'
+
 describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or wait for locks', (series) => {
   const bench = postgresqlBench(series)
 
@@ -35,7 +37,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
   }
 
   async function discarded(): Promise<number> {
-    return (await bench.admin.catalog()).discarded?.length ?? 0
+    return (await bench.admin.discarded()).length
   }
 
   async function expectOpen(client: pg.Client): Promise<void> {
@@ -63,7 +65,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await loop(await bench.as(looping))
     await untilIn('looping', null)
 
-    await Promise.all(others.map((name) => inTime(bench.admin.drop(name, 'a1b2c3d4'))))
+    await Promise.all(others.map((name) => inTime(bench.admin.drop(name, OWNER))))
     await inTime(bench.admin.reset('kept', {}))
     await inTime(bench.admin.drop('looping'))
     for (let round = 0; round < 3; round++) await inTime(bench.admin.tidy(1))
@@ -75,7 +77,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await expect(bench.as(looping)).rejects.toMatchObject({ code: '28P01' })
     // In 14 only its own session delays the removal of a database.
     expect(await discarded()).toBe(series === '15' ? others.length + 2 : 1)
-    const tags = (await bench.admin.catalog()).discarded?.filter((owner) => owner === 'a1b2c3d4') ?? []
+    const tags = (await bench.admin.discarded()).filter((owner) => owner === OWNER)
     expect(tags).toHaveLength(series === '15' ? others.length : 0)
 
     await bench.server.crash()
