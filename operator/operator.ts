@@ -113,7 +113,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const slots = createSlots({ servers, instances, discarded })
   const quota = createQuota({
     ...{ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed },
-    lingering: discarded.countIn,
+    lingering: (namespace) => discarded.countIn(namespace),
   })
   const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
   const { claimed } = createOperatorMetrics({

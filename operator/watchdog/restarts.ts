@@ -77,7 +77,8 @@ export function createRestarts({ store, servers, instances, runtime, events, log
       restarts.inc()
       log.warn({ server: name }, 'database server restarted because of a statement that cannot be ended')
       events.failure({ kind: DatabaseServer, metadata: server.metadata, reason: STATEMENT_STUCK, note: message })
-      const note = 'its database server was restarted, which ended all sessions: a statement in a database there could not be ended'
+      const note =
+        'its database server was restarted, which ended all sessions: a statement in a database there could not be ended'
       for (const { metadata } of instances.byIndex('server', name))
         events.failure({ kind: SharedInstance, metadata, reason: 'ServerRestarted', note })
       await runtime.restart(server)

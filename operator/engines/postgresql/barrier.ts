@@ -39,6 +39,7 @@ export function createBarrierCheck(run: Run): (pids: readonly number[]) => Promi
     const keyOf = ({ id, state }: Holder): string => `${id} ${state}`
     since = new Map(holders.map((holder) => [keyOf(holder), since.get(keyOf(holder)) ?? now]))
     const still = holders.filter((holder) => now - (since.get(keyOf(holder)) ?? now) >= UNCHANGED_MS)
-    if (still.length > 0) await run('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid', [still.map(({ pid }) => pid)])
+    if (still.length > 0)
+      await run('SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid', [still.map(({ pid }) => pid)])
   }
 }

@@ -32,7 +32,7 @@ export interface EndedSessions {
 
 export function createEndedSessions(): EndedSessions {
   /** Time at which each session was first told to end, in ms of `performance.now()`. */
-  let since = new Map<string, number>()
+  const since = new Map<string, number>()
 
   return {
     record(sessions) {
@@ -74,11 +74,13 @@ interface Ending {
 /** As {@link endSessions}. Returns false when sessions remain after `withinMs`. */
 export async function tryEndSessions({ session, ended }: Ending, name: string, withinMs: number): Promise<boolean> {
   let emptyChecks = 0
-  for (const end = performance.now() + withinMs; performance.now() < end; await delay(PAUSE_MS)) {
+  const end = performance.now() + withinMs
+  while (performance.now() < end) {
     const told = await terminateSessions(session, name)
     ended?.record(told)
     emptyChecks = told.length === 0 ? emptyChecks + 1 : 0
     if (emptyChecks === 2) return true
+    await delay(PAUSE_MS)
   }
   return false
 }

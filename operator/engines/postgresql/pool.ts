@@ -91,6 +91,10 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     return leftovers.filter((name) => !postponed.has(name))
   }
 
+  async function discardSpare(name: string): Promise<void> {
+    await discard(name)
+  }
+
   async function removeLeftover(name: string): Promise<void> {
     if (!(await discard(name))) postponed.set(name, performance.now())
   }
@@ -101,7 +105,7 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     const [leftover] = due
     // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()
-    else if (spare > size) await withSpare(async (name) => void (await discard(name)))
+    else if (spare > size) await withSpare(discardSpare)
     else if (leftover !== undefined) await removeLeftover(leftover)
     return Math.abs(size - spare) + due.length > 1
   }

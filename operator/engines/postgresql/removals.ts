@@ -96,7 +96,8 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
     const ending = { session: connection.tenants, ended: connection.ended }
     if (found.database) {
       // DROP DATABASE would wait for 5 s, with a lock on the database.
-      if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted))) throw new MooringError(IN_USE, `a session of ${name} goes on`)
+      if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted)))
+        throw new MooringError(IN_USE, `a session of ${name} goes on`)
       await dropDatabase(name)
     }
     if (found.login !== LoginState.absent) await dropRole(name)

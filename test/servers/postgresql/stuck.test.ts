@@ -4,6 +4,9 @@ import { postgresqlBench, until } from '../../support/postgresql/engine.ts'
 import { inTime } from '../../support/in-time.ts'
 import { SOON } from '../../support/patience.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
+import { connect } from '../../../operator/engines/postgresql/connection.ts'
+import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
 import { copyNothing, loop, readNothing } from '../../support/postgresql/stuck.ts'
 
 const OWNER = 'a1b2c3d4'
@@ -59,7 +62,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await bench.settle(0)
     const looping = await bench.tenant('looping')
     const kept = await bench.tenant('kept')
-    const others = Array.from({ length: 4 }, (_, index) => `other${index}`)
+    const others = Array.from({ length: 3 }, (_, index) => `other${index}`)
     for (const name of others) await bench.tenant(name)
     await (await bench.as(kept)).query('CREATE TABLE t (n int)')
     await loop(await bench.as(looping))
@@ -68,7 +71,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await Promise.all(others.map((name) => inTime(bench.admin.drop(name, OWNER))))
     await inTime(bench.admin.reset('kept', {}))
     await inTime(bench.admin.drop('looping'))
-    for (let round = 0; round < 3; round++) await inTime(bench.admin.tidy(1))
+    for (let round = 0; round < 2; round++) await inTime(bench.admin.tidy(1))
 
     const { tenants, spare } = await bench.admin.catalog()
     expect({ tenants: [...tenants.keys()], spare }).toEqual({ tenants: ['kept'], spare: 1 })
@@ -101,5 +104,24 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     // In 14 nothing waits for such a session.
     if (series === '14') await untilIn('idle', wait)
     await bench.admin.drop('idle')
+  })
+
+  test('is suspended past its bound, and the server needs a restart once work for others waits for it', async () => {
+    const connection = connect(bench.server.target)
+    await using admin = postgresqlAdmin(bench.server.target, connection)
+    const enforce = createWatchdog(connection, { survivalMs: 0, stallMs: 0 })
+    const late = () => enforce({ statementMs: 0, idleTransactionMs: 600_000, sizeBytes: 2 ** 40 })
+    const [looping] = [await bench.tenant('looping'), await bench.tenant('leaving')]
+    await loop(await bench.as(looping))
+    await untilIn('looping', null)
+    expect(await late()).toEqual({ cancelled: 1, ended: 0 })
+    expect(await late()).toEqual({ cancelled: 0, ended: 1, stuck: ['looping'] })
+    await expect(bench.as(looping)).rejects.toMatchObject({ code: '28P01' })
+    await inTime(admin.drop('leaving'))
+    expect(await late()).toEqual({
+      ...{ cancelled: 0, ended: 1, stuck: ['looping'] },
+      // In 14 nothing waits for the statement of another tenant.
+      ...(series === '15' && { needsRestart: true }),
+    })
   })
 })

@@ -13,7 +13,9 @@ const wireOf = (client: pg.Client): Wire => (client as pg.Client & { readonly co
  * the end of the server does, with an error that is ignored.
  */
 export async function loop(client: pg.Client): Promise<void> {
-  await client.query('CREATE TEMP TABLE endless AS SELECT array_agg(i) AS a, array_agg(-i - 1) AS b FROM generate_series(0, 1000000) AS i')
+  await client.query(
+    'CREATE TEMP TABLE endless AS SELECT array_agg(i) AS a, array_agg(-i - 1) AS b FROM generate_series(0, 1000000) AS i',
+  )
   client.query('SELECT a && b FROM endless').catch(() => undefined)
 }
 
