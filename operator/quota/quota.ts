@@ -29,6 +29,8 @@ export interface QuotaDeps<T extends Limited> {
 export interface Full {
   readonly taken: number
   readonly max: number
+  /** Number of deleted objects among `taken` that still take resources. Absent: none. */
+  readonly lingering?: number
 }
 
 /**
@@ -86,7 +88,9 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun, lingering
         if (older === free) break
       }
     }
-    return older < free ? undefined : { taken: Math.max(taken, max), max }
+    if (older < free) return undefined
+    const deleted = lingering(namespace)
+    return { taken: Math.max(taken, max), max, ...(deleted > 0 && { lingering: deleted }) }
   }
 
   function countAdmissible(objects: readonly T[]): number {
@@ -122,8 +126,10 @@ const byAge = (a: Born, b: Born): number => order(a.creationTimestamp, b.creatio
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Message of an object above the quota. `what` is the plural of the kind. */
-export const fullMessage = ({ taken, max }: Full, what: string): string =>
-  `the namespace has ${taken} ${what}, and may have ${max}: delete one, or ask for a higher quota`
+export const fullMessage = ({ taken, max, lingering }: Full, what: string): string => {
+  const deleted = lingering === undefined ? '' : `, ${lingering} of them deleted with data that could not be removed yet`
+  return `the namespace has ${taken} ${what}${deleted}, and may have ${max}: delete one, or ask for a higher quota`
+}
 
 export interface QuotaIndexesOptions<T extends Limited> extends Pick<QuotaDeps<T>, 'hasBegun'> {
   /** Reason of the `Ready` condition of an object that waits because its namespace is full. */

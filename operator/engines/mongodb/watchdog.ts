@@ -45,8 +45,8 @@ function tenantOf({ effectiveUsers }: Operation): string | undefined {
  * Creates the watchdog, which enforces the bounds of tenants' sessions. It cancels a statement past its bound and aborts an idle transaction.
  * A tenant with far too many connections is suspended: logged out, and its logins are rejected until the next sweep restores its password.
  *
- * Only a restart of the server closes connections, or ends an expression that computes within one document, which no kill interrupts. The
- * watchdog then shuts the server down, and its runtime starts it again. A statement within its bound is no reason for that, even if its
+ * Only a restart of the server ends an expression that computes within one document, which no kill interrupts: the result asks for it. Only a
+ * restart closes connections: then the watchdog shuts the server down itself, and its runtime starts it again. A statement within its bound is no reason for that, even if its
  * tenant killed it: otherwise a tenant could end the sessions of all others within seconds. The same holds for operations that a tenant hides
  * (survey.ts).
  */

@@ -95,7 +95,7 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     if (survivors.length === 0) return {}
     const roles = [...new Set(survivors.map(({ role }) => role))]
     // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
-    await expirePasswords(connection, `rolname = ANY ($1)`, roles).catch(() => [])
+    await expirePasswords(connection, `rolname = ANY ($1) AND rolvaliduntil IS DISTINCT FROM '-infinity'`, roles).catch(() => [])
     const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
     // The login of a discarded database is closed already.
     const stuck = roles.filter((name) => kindOf(name) === 'tenant')
