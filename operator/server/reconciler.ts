@@ -261,9 +261,9 @@ export function createPoolReconciler({ servers, instances, admins, discarded, si
     // The database of a dedicated server is made once.
     const spare = server.spec.tenancy === 'dedicated' ? 0 : Math.min(size, free)
     const more = await open.admin.tidy(spare)
-    if (more) return { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 }
     const left = await open.admin.discarded()
     discarded.record(key.name, left)
+    if (more) return { result: 'waiting', reason: 'Filling', requeueAfterMs: 1 }
     if (left.length > 0) return { result: 'waiting', reason: 'Removing', requeueAfterMs: REMOVAL_MS }
     return { result: 'settled', reason: 'Full' }
   }

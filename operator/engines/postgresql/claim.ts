@@ -132,7 +132,7 @@ export function createReplace({ connection, builder, removals }: ReplaceDeps): R
       // The disk has no space for both databases, and the reset discards the old data anyway. After a crash here the reset is repeated.
       const trash = freshName('trash', owner)
       await connection.tenants.query(closingDatabase(name, trash))
-      if (!(await removals.remove(trash))) throw error
+      if ((await removals.remove(trash)) !== 'done') throw error
       await build()
     }
   }

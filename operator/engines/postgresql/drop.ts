@@ -1,7 +1,7 @@
 import { LoginState } from '../engine.ts'
 import { freshName, kindOf, readTenant } from './catalog.ts'
 import { type Connection, quoteText } from './connection.ts'
-import type { Removals } from './removals.ts'
+import type { Removal, Removals } from './removals.ts'
 
 interface Deps {
   readonly connection: Connection
@@ -9,10 +9,10 @@ interface Deps {
 }
 
 /**
- * Takes the database and the role of a name out of use for good, and removes them. Returns whether they are removed; otherwise `tidy` removes
- * them later. `owner`: see {@link freshName}.
+ * Takes the database and the role of a name out of use for good, and removes them. What is not removed in time, `tidy` removes later. `owner`:
+ * see {@link freshName}.
  */
-export type Discard = (name: string, owner?: string) => Promise<boolean>
+export type Discard = (name: string, owner?: string) => Promise<Removal>
 
 /** Creates the removal of databases and roles on one server. */
 export function createDiscard({ connection, removals }: Deps): Discard {
@@ -21,7 +21,7 @@ export function createDiscard({ connection, removals }: Deps): Discard {
     // A leftover accepts no logins already.
     if (kind === 'making' || kind === 'trash') return removals.remove(name)
     const found = await readTenant(connection, name)
-    if (!found.database && found.login === LoginState.absent) return true
+    if (!found.database && found.login === LoginState.absent) return 'done'
     const trash = freshName('trash', owner)
     await connection.tenants.query(closing(name, trash))
     return removals.remove(trash)

@@ -10,8 +10,10 @@ interface Deps {
   readonly discard: Discard
 }
 
-/** Time in ms after which a leftover that could not be removed is tried again. */
-const RETRY_MS = 2_000
+/** Time in ms after which the removal of leftovers is tried again, when it waits for sessions of any tenant. */
+const STALLED_MS = 2_000
+/** The same for one leftover, when a session in it goes on. */
+const IN_USE_MS = 10_000
 
 /** Prepared databases of one server, ready to be claimed. */
 export interface WarmPool {
@@ -35,7 +37,8 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
   const reserved = new Set<string>()
   const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
-  /** Time of the last attempt to remove each leftover that could not be removed, in ms of `performance.now()`. */
+  /** Times before which no leftover, or not this one, is tried again, in ms of `performance.now()`. */
+  let pausedUntil = 0
   const postponed = new Map<string, number>()
 
   async function readCatalog(): Promise<Catalog> {
@@ -84,11 +87,13 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     await useReserved(await mine.promise, use)
   }
 
-  /** Returns the leftovers that may be tried now. */
+  /** Returns the leftovers that may be tried now, first the one that was not tried for the longest time. */
   function dueOf(leftovers: readonly string[]): readonly string[] {
     const now = performance.now()
-    for (const [name, at] of postponed) if (now - at > RETRY_MS) postponed.delete(name)
-    return leftovers.filter((name) => !postponed.has(name))
+    const until = (name: string): number => postponed.get(name) ?? 0
+    for (const name of postponed.keys()) if (!leftovers.includes(name)) postponed.delete(name)
+    if (now < pausedUntil) return []
+    return leftovers.filter((name) => until(name) <= now).toSorted((a, b) => until(a) - until(b))
   }
 
   async function discardSpare(name: string): Promise<void> {
@@ -96,7 +101,11 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
   }
 
   async function removeLeftover(name: string): Promise<void> {
-    if (!(await discard(name))) postponed.set(name, performance.now())
+    postponed.set(name, performance.now() + IN_USE_MS)
+    const result = await discard(name)
+    if (result !== 'stalled') return
+    pausedUntil = performance.now() + STALLED_MS
+    postponed.set(name, pausedUntil)
   }
 
   async function oneUnit(size: number): Promise<boolean> {

@@ -22,6 +22,12 @@ interface Deps {
 }
 
 /**
+ * Result of a removal. `in use`: a session in the database goes on, and only its end helps. `stalled`: the removal waits for something else,
+ * or for other removals that do, and may go on.
+ */
+export type Removal = 'done' | 'in use' | 'stalled'
+
+/**
  * Removal of closed databases with their roles. A removal may take long: in 15, DROP DATABASE waits until every process of the server has
  * accepted a barrier, and a loop of any tenant that checks for no interrupts keeps it waiting. So no caller waits for its end. Few begin at a
  * time: the others would wait for the same barrier, each on a connection.
@@ -29,10 +35,10 @@ interface Deps {
 export interface Removals {
   /**
    * Removes the database and the role of a name that accept no logins, other tenants' grants to the role included, and verifies that the
-   * catalog has neither. Returns whether that is done after 2.5 s; the removal may go on.
+   * catalog has neither. Returns after 2.5 s at most.
    * @throws errors of the server that no session of a tenant causes
    */
-  remove(name: string): Promise<boolean>
+  remove(name: string): Promise<Removal>
 }
 
 /** A session in the database goes on. */
@@ -43,8 +49,7 @@ const STALLED: readonly unknown[] = [SqlState.queryCanceled, SqlState.objectInUs
 
 interface Run {
   readonly since: number
-  /** Resolves to whether the removal is done. */
-  readonly result: Promise<boolean>
+  readonly result: Promise<Removal>
 }
 
 export function createRemovals({ connection, inFlight }: Deps): Removals {
@@ -106,16 +111,16 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
       throw new MooringError(EngineCode.failed, `${name} is still in the catalog`)
   }
 
-  async function run(name: string): Promise<boolean> {
+  async function run(name: string): Promise<Removal> {
     try {
       await removeNow(name)
       stalls.removalDone(name)
-      return true
+      return 'done'
     } catch (error) {
       const isInUse = error instanceof MooringError && error.code === IN_USE
       if (!isInUse && !STALLED.includes(sqlStateOf(error))) throw error
       stalls.removalStalled(name, isInUse ? 'own' : 'others')
-      return false
+      return isInUse ? 'in use' : 'stalled'
     }
   }
 
@@ -144,13 +149,13 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
     async remove(name) {
       const deadline = performance.now() + PATIENCE_MS
       const under = await join(name, deadline)
-      if (!under) return false
+      if (!under) return 'stalled'
       const waiting = new AbortController()
-      const late = delay(Math.max(0, deadline - performance.now()), false, { signal: waiting.signal }).catch(() => false)
+      const late = delay(Math.max(0, deadline - performance.now()), 'stalled' as const, { signal: waiting.signal })
       try {
-        const isDone = await Promise.race([under.result, late])
-        if (!isDone && running.has(name)) stalls.removalStalled(name, 'others')
-        return isDone
+        const result = await Promise.race([under.result, late.catch(() => 'stalled' as const)])
+        if (result === 'stalled' && running.has(name)) stalls.removalStalled(name, 'others')
+        return result
       } finally {
         waiting.abort()
       }

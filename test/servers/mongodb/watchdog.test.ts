@@ -139,7 +139,7 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
     expect(await (await bench.as(victim)).db('victim').collection('kept').countDocuments()).toBe(1)
   })
 
-  test('shuts down a server with a statement that no kill interrupts, and suspends its tenant', async () => {
+  test('requires a restart for a statement that no kill interrupts, and suspends its tenant', async () => {
     const stubborn = await bench.tenant('stubborn')
     const client = await bench.as(stubborn)
     await client.db('stubborn').collection('one').insertOne({ n: 1 })
