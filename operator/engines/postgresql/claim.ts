@@ -9,7 +9,7 @@ import { rename, type WarmPool } from './pool.ts'
 import type { Scram } from '../scram.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import { closingDatabase } from './drop.ts'
-import { END_WITHIN_MS, tryEndSessions } from './ended-sessions.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
 import type { Removals } from './removals.ts'
 
 interface ClaimDeps {

@@ -1,11 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
-import { createEndedSessions, type EndedSessions } from './ended-sessions.ts'
+import { createEndedSessions, type EndedSessions } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { type Blockers, createBlockers, createLockTable, type LockTable } from './locks.ts'
 import type { Session } from './session.ts'
-import { createStalls, type Stalls } from './stalls.ts'
+import { createStalls, type Stalls } from './sessions/stalls.ts'
 
 export type { Session }
 
@@ -72,6 +73,8 @@ const SIZES = {
 } as const
 
 const MAINTENANCE = 'postgres'
+/** Time in ms for the cancellation of statements when the connection closes: the server may not respond. */
+const CANCEL_MS = 1_000
 
 /** Returns the driver's TLS options; false for a target without a CA, which is on loopback. */
 export function tlsTo({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>): ConnectionOptions | false {
@@ -140,7 +143,7 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   async function close(): Promise<void> {
     blockers[Symbol.dispose]()
     // A drop that waits for a tenant would delay the end by its whole bound.
-    await blockers.cancelAll()
+    await Promise.race([blockers.cancelAll(), delay(CANCEL_MS, undefined, { ref: false })])
     await Promise.all([...pools.map((pool) => pool.end()), lockTable[Symbol.asyncDispose]()])
   }
 

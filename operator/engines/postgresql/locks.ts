@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { createBarrierCheck } from './barrier.ts'
-import { type EndedSessions, SESSION_ID } from './ended-sessions.ts'
+import { createBarrierCheck } from './sessions/barrier.ts'
+import { type EndedSessions, SESSION_ID } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
 /** Time that a statement of the administrator runs before its blockers are ended, in ms. */

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Builder } from './build.ts'
 import type { Connection } from './connection.ts'
-import { createEndedSessions } from './ended-sessions.ts'
+import { createEndedSessions } from './sessions/ended-sessions.ts'
 import { createLockTable } from './locks.ts'
 import { createWarmPool } from './pool.ts'
 import type { Removal } from './removals.ts'
-import { createStalls } from './stalls.ts'
+import { createStalls } from './sessions/stalls.ts'
 
 const notHere = () => Promise.reject(new Error('not here'))
 

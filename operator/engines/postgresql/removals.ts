@@ -3,7 +3,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, LoginState } from '../engine.ts'
 import { kindOf, readTenant } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
-import { END_WITHIN_MS, endSessions, tryEndSessions } from './ended-sessions.ts'
+import { END_WITHIN_MS, endSessions, tryEndSessions } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
 /** Number of attempts to drop a role that receives new grants meanwhile. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enforced, SessionBounds } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
-import { END_WITHIN_MS, SESSION_ID, tryEndSessions } from './ended-sessions.ts'
+import { END_WITHIN_MS, SESSION_ID, tryEndSessions } from './sessions/ended-sessions.ts'
 import { kindOf } from './catalog.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */

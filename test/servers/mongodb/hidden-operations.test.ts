@@ -163,7 +163,7 @@ describe.each(SERIES)('MongoDB for %s', (series) => {
     await expect(bench.admin.setPassword(tenant)).rejects.toThrow(code('engine_failed'))
     const late = await bench.admin.enforce({ ...BOUNDS, statementMs: 1 })
     expect(late).toEqual({ cancelled: 1, ended: 0, stuck: [tenant.name], needsRestart: true })
-    await bench.server.restart()
+    await bench.server.crash()
     await expect(bench.admin.verify(tenant)).rejects.toThrow(code('login_refused'))
     expect(await bench.admin.findChangedPasswords([tenant])).toEqual([tenant.name])
     await bench.admin.setPassword(tenant)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MooringError } from '../../../shared/errors.ts'
-import { EngineCode } from '../engine.ts'
-import type { Session } from './session.ts'
+import { MooringError } from '../../../../shared/errors.ts'
+import { EngineCode } from '../../engine.ts'
+import type { Session } from '../session.ts'
 
 /** SQL for the identifier of a session in `pg_stat_activity`: pid and start time, because pids are reused. */
 export const SESSION_ID = `pid || '@' || extract(epoch FROM backend_start)`
