@@ -3,7 +3,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, LoginState } from '../engine.ts'
 import { kindOf, readTenant } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
-import { END_WITHIN_MS, endSessions, tryEndSessions } from './sessions/ended-sessions.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
 /** Number of attempts to drop a role that receives new grants meanwhile. */
@@ -60,8 +60,15 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
     await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
   }
 
+  /** Ends the sessions of a role, and those in its database. @throws MooringError with {@link IN_USE} when one goes on */
+  async function vacate(name: string): Promise<void> {
+    const ending = { session: connection.tenants, ended: connection.ended }
+    if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted)))
+      throw new MooringError(IN_USE, `a session of ${name} goes on`)
+  }
+
   async function dropRole(role: string, attempts = DROP_ATTEMPTS): Promise<void> {
-    await endSessions(connection.tenants, role, connection.ended)
+    await vacate(role)
     try {
       await connection.tenants.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
     } catch (error) {
@@ -95,14 +102,11 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
     await connection.inside(database, (session) => session.query(`DROP OWNED BY ${quoteName(role)} CASCADE`))
   }
 
-  /** Removes the database and the role. @throws MooringError with {@link IN_USE} when a session in the database goes on */
   async function removeNow(name: string): Promise<void> {
     const found = await readTenant(connection, name)
-    const ending = { session: connection.tenants, ended: connection.ended }
     if (found.database) {
       // DROP DATABASE would wait for 5 s, with a lock on the database.
-      if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted)))
-        throw new MooringError(IN_USE, `a session of ${name} goes on`)
+      await vacate(name)
       await dropDatabase(name)
     }
     if (found.login !== LoginState.absent) await dropRole(name)
@@ -117,7 +121,9 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
       stalls.removalDone(name)
       return 'done'
     } catch (error) {
-      const isInUse = error instanceof MooringError && error.code === IN_USE
+      const code = error instanceof MooringError ? error.code : undefined
+      if (code === EngineCode.unavailable) return 'stalled'
+      const isInUse = code === IN_USE
       if (!isInUse && !STALLED.includes(sqlStateOf(error))) throw error
       stalls.removalStalled(name, isInUse ? 'own' : 'others')
       return isInUse ? 'in use' : 'stalled'
