@@ -16,6 +16,12 @@ export const TRANSACTION_IDS_LOW = 'TransactionIdsLow'
  */
 export const UPDATE_HELD = 'UpdateHeld'
 
+/**
+ * Type of the condition of a server that was restarted because a statement could not be ended. Its `lastTransitionTime` is that of the last such
+ * restart.
+ */
+export const FORCED_RESTART = 'ForcedRestart'
+
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
   Running: 'Running',
@@ -37,6 +43,8 @@ export const ServerReason = {
   Updating: 'Updating',
   /** Reason of `UpdateHeld`: the storage class does not allow the volume to grow. */
   StorageNotExpandable: 'StorageNotExpandable',
+  /** Reason of `ForcedRestart`. */
+  StatementStuck: 'StatementStuck',
 } as const
 export type ServerReason = (typeof ServerReason)[keyof typeof ServerReason]
 

@@ -12,6 +12,7 @@ export function joinRuntimes(processes: ServerRuntime, docker: DockerRuntime): S
     motors: async () => new Map([...(await processes.motors()), ...(await docker.motors())]),
     ensure: async (server, credentials) => (await runtimeOf(server)).ensure(server, credentials),
     remove: async (server) => (await runtimeOf(server)).remove(server),
+    restart: async (server) => (await runtimeOf(server)).restart(server),
     onChange(handler) {
       processes.onChange(handler)
       docker.onChange(handler)

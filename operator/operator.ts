@@ -29,6 +29,7 @@ import { createController, type ControllerDeps, createControllerMetrics } from '
 import { changesOf, eventsOf, objectsOf } from './runtime/source.ts'
 import { createAdmins } from './server/admins.ts'
 import { createServerControllers } from './server/controllers.ts'
+import { createDiscarded } from './server/discarded.ts'
 import type { ServerRuntime } from './server/runtime.ts'
 import { isSettled, waitingFor } from './shared-instance/indexes.ts'
 import { createSlots, createSuspicions } from './shared-instance/slots.ts'
@@ -36,6 +37,7 @@ import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
 import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/controllers.ts'
 import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
+import { createRestarts } from './watchdog/restarts.ts'
 import { createTransactionIdAlarm } from './watchdog/server-checks.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 import { createWebhookController } from './webhooks/controllers.ts'
@@ -107,8 +109,12 @@ export function createOperator(deps: OperatorDeps): Operator {
   const admins = createAdmins()
   const ownAdmins = createAdmins()
   const suspicions = createSuspicions()
-  const slots = createSlots({ servers, instances })
-  const quota = createQuota({ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed })
+  const discarded = createDiscarded({ servers, registry: deps.registry })
+  const slots = createSlots({ servers, instances, discarded })
+  const quota = createQuota({
+    ...{ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed },
+    lingering: (namespace) => discarded.countIn(namespace),
+  })
   const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
   const { claimed } = createOperatorMetrics({
     ...{ registry: deps.registry, instances, databases, servers, admins },
@@ -118,6 +124,8 @@ export function createOperator(deps: OperatorDeps): Operator {
     ...{ store, instances, databases, admins, suspicions, log, events, ca: deps.ca },
     limits: settings.limits,
     every: settings.every,
+    discarded,
+    restarts: createRestarts({ store, servers, instances, runtime, events, log, registry: deps.registry, now }),
     onTransactionIds: createTransactionIdAlarm({ store, servers, registry: deps.registry, now }),
   })
   const metrics = createControllerMetrics(deps.registry)
@@ -148,6 +156,9 @@ export function createOperator(deps: OperatorDeps): Operator {
       instances.byIndex('waiting', waitingFor(region?.spec.id ?? '', id)).map(keyOf),
     )
   }
+
+  /** Instances that may be admitted now, in all namespaces. */
+  const waitingForQuota = () => caches.tenantNamespaces.list().flatMap(({ metadata }) => quota.next(metadata.name))
 
   const sharedServers = () =>
     servers
@@ -198,7 +209,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     ...createServerControllers({
-      ...{ store, servers, instances, databases, runtime, admins, ownAdmins, now, controller },
+      ...{ store, servers, instances, databases, runtime, admins, ownAdmins, discarded, now, controller },
       ...{ warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
     }),
     ...createDatabaseControllers({
@@ -236,6 +247,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       sources: [
         objectsOf(instances),
         admissibleIn(instances, quota),
+        eventsOf((enqueue) => discarded.onRemoval(() => waitingForQuota().forEach(enqueue))),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
         changesOf(regions, waitingIn),

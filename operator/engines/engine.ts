@@ -45,10 +45,12 @@ export interface Enforced {
   /** Number of sessions ended. */
   readonly ended: number
   /**
-   * Names of tenants with a statement past its bound that no cancellation ended. They are suspended, and the server was shut down, which ends
-   * the sessions of all its tenants. Absent when there are none.
+   * Names of tenants with a statement that neither a cancellation nor the end of its session ended. Their logins are rejected until the next
+   * sweep restores their passwords. Absent when there are none.
    */
   readonly stuck?: readonly string[]
+  /** Whether work for others waits for such a statement, so that the server must be restarted. */
+  readonly needsRestart?: boolean
 }
 
 /** State of a tenant's login; the server rejects logins of a disabled one. */
@@ -158,10 +160,22 @@ export interface EngineAdmin extends AsyncDisposable {
   enableLogin(name: string): Promise<void>
   /** Blocks new logins and ends every session. */
   disableLogin(name: string): Promise<void>
-  /** Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. */
-  reset(name: string, origin: Origin): Promise<void>
-  /** Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. */
-  drop(name: string): Promise<void>
+  /**
+   * Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. `owner`: as for
+   * {@link EngineAdmin.drop}.
+   */
+  reset(name: string, origin: Origin, owner?: string): Promise<void>
+  /**
+   * Blocks logins, ends sessions, drops database and login, and returns once the catalog has neither. Where sessions of tenants keep the server
+   * from removing the data within seconds, returns once both are closed for good and the name is free; `tidy` removes them later. `owner`:
+   * eight hexadecimal digits under which {@link EngineAdmin.discarded} lists the database until then.
+   */
+  drop(name: string, owner?: string): Promise<void>
+  /**
+   * Returns the owners of the discarded databases that still take space, one entry for each database. Empty for an engine whose `drop`
+   * returns only when the data are removed.
+   */
+  discarded(): Promise<readonly string[]>
   /**
    * Restricts the tenants of a dedicated server to these source addresses and ranges, and to {@link AdminTarget.insiders}; undefined: every
    * source. Rejects their logins from elsewhere, ends their sessions from there, and returns when that is done. Also applies to tenants that
@@ -174,7 +188,7 @@ export interface EngineAdmin extends AsyncDisposable {
    * Returns their number; 0 for an engine that rejects such a login, and before the first `admit`.
    */
   endExcluded(): Promise<number>
-  /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains. */
+  /** Brings the pool to `size` and removes leftovers, one unit of work per call. Returns whether more work remains that can be done now. */
   tidy(size: number): Promise<boolean>
   /** Returns the extensions that the server offers; an empty list for an engine without extensions. */
   extensions(): Promise<readonly Extension[]>

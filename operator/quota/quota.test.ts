@@ -166,3 +166,17 @@ test('the message names the number of objects and the quota', () => {
     'the namespace has 50 tunnels, and may have 50: delete one, or ask for a higher quota',
   )
 })
+
+test('a deleted object that still takes resources counts until it is removed', () => {
+  const instances = settableCache(SharedInstance, instanceIndexes)
+  instances.put(begun('b1'), me)
+  let left = 1
+  const lingering = () => left
+  const quota = createQuota({ cache: instances.cache, max: 2, hasBegun: isClaimed, lingering })
+  const full = quota.admit(me)
+  expect(full).toEqual({ taken: 2, max: 2, lingering: 1 })
+  expect(full && fullMessage(full, 'instances')).toContain('1 of them deleted')
+  expect(quota.countAdmissible([me])).toBe(0)
+  left = 0
+  expect(quota.admit(me)).toBeUndefined()
+})

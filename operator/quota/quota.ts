@@ -21,12 +21,16 @@ export interface QuotaDeps<T extends Limited> {
   readonly max: number
   /** Whether an object has its resources already: it keeps them, whatever the quota says. */
   readonly hasBegun: (object: T) => boolean
+  /** Returns the number of deleted objects in a namespace that still take resources. Default: none. */
+  readonly lingering?: (namespace: string) => number
 }
 
 /** Full namespace. `taken` may exceed `max`, since a quota may be lowered. */
 export interface Full {
   readonly taken: number
   readonly max: number
+  /** Number of deleted objects among `taken` that still take resources. Absent: none. */
+  readonly lingering?: number
 }
 
 /**
@@ -43,7 +47,7 @@ export interface Quota<T extends Limited> {
   next(namespace: string): readonly Key[]
 }
 
-export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDeps<T>): Quota<T> {
+export function createQuota<T extends Limited>({ cache, max, hasBegun, lingering = () => 0 }: QuotaDeps<T>): Quota<T> {
   /** Uids of the admitted objects, by namespace. */
   const admitted = new Map<string, Set<string>>()
 
@@ -58,13 +62,14 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
     return uids
   }
 
-  const begunIn = (namespace: string): number => cache.count({ namespace }) - cache.countByIndex('unbegun', namespace)
+  const begunIn = (namespace: string): number =>
+    cache.count({ namespace }) - cache.countByIndex('unbegun', namespace) + lingering(namespace)
 
   function admit(object: T): Full | undefined {
     const { namespace = '', uid } = object.metadata
     if (admitted.get(namespace)?.has(uid)) return undefined
     const others = admittedIn(namespace)
-    const isSmall = cache.count({ namespace }) <= max
+    const isSmall = cache.count({ namespace }) + lingering(namespace) <= max
     const full = isSmall ? undefined : fullFor(object, others)
     if (!full) admitted.set(namespace, others.add(uid))
     return full
@@ -83,7 +88,9 @@ export function createQuota<T extends Limited>({ cache, max, hasBegun }: QuotaDe
         if (older === free) break
       }
     }
-    return older < free ? undefined : { taken: Math.max(taken, max), max }
+    if (older < free) return undefined
+    const deleted = lingering(namespace)
+    return { taken: Math.max(taken, max), max, ...(deleted > 0 && { lingering: deleted }) }
   }
 
   function countAdmissible(objects: readonly T[]): number {
@@ -119,8 +126,10 @@ const byAge = (a: Born, b: Born): number => order(a.creationTimestamp, b.creatio
 const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Message of an object above the quota. `what` is the plural of the kind. */
-export const fullMessage = ({ taken, max }: Full, what: string): string =>
-  `the namespace has ${taken} ${what}, and may have ${max}: delete one, or ask for a higher quota`
+export const fullMessage = ({ taken, max, lingering }: Full, what: string): string => {
+  const deleted = lingering === undefined ? '' : `, ${lingering} of them deleted with data that could not be removed yet`
+  return `the namespace has ${taken} ${what}${deleted}, and may have ${max}: delete one, or ask for a higher quota`
+}
 
 export interface QuotaIndexesOptions<T extends Limited> extends Pick<QuotaDeps<T>, 'hasBegun'> {
   /** Reason of the `Ready` condition of an object that waits because its namespace is full. */

@@ -4,12 +4,14 @@ import type { Cache } from '../../store/cache.ts'
 import { type Key, keyOf } from '../../store/port.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { changesOf, eventsOf, laterThan, objectsOf } from '../runtime/source.ts'
+import type { Discarded } from './discarded.ts'
 import { createPoolReconciler, createServerReconciler, type ServerDeps } from './reconciler.ts'
 import type { ServerRuntime } from './runtime.ts'
 
 export interface ServerControllerDeps extends ServerDeps {
   /** Spare databases per shared server. */
   readonly warmPool: number
+  readonly discarded: Discarded
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
   readonly onFailure: ControllerDeps['onFailure']
   /** Returns the servers whose pool depends on an instance. */
@@ -55,7 +57,7 @@ function forEachTenancy(
 
 /** Creates the controllers of servers and of their pools. */
 export function createServerControllers(deps: ServerControllerDeps): readonly Controller[] {
-  const { servers, instances, databases, runtime, admins, controller, onFailure } = deps
+  const { servers, instances, databases, runtime, admins, discarded, controller, onFailure } = deps
   /** Servers that are deleted when their last instance or database is. */
   const goingServers = () =>
     servers
@@ -63,7 +65,7 @@ export function createServerControllers(deps: ServerControllerDeps): readonly Co
       .filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
       .map(keyOf)
   const reconcileServer = createServerReconciler(deps)
-  const reconcilePool = createPoolReconciler({ servers, instances, admins, size: deps.warmPool })
+  const reconcilePool = createPoolReconciler({ servers, instances, admins, discarded, size: deps.warmPool })
   return [
     ...forEachTenancy({ servers, concurrency: 4 }, ({ name, concurrency, only }) =>
       controller({

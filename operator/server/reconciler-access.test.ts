@@ -64,6 +64,7 @@ async function bench(access: typeof ACCESS | undefined) {
     motors: () => Promise.resolve(new Map()),
     ensure: () => Promise.resolve({ ...RUNNING, exporterPassword: exporter.password }),
     remove: () => Promise.resolve(true),
+    restart: () => Promise.resolve(),
     onChange: () => undefined,
     close: () => Promise.resolve(),
   }

@@ -72,6 +72,7 @@ async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
     motors: () => Promise.resolve(new Map()),
     ensure: () => Promise.resolve(seen.state),
     remove: () => Promise.resolve(seen.removed),
+    restart: () => Promise.resolve(),
     onChange: () => undefined,
     close: () => Promise.resolve(),
   }

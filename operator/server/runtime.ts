@@ -49,6 +49,11 @@ export interface ServerRuntime {
   ensure(server: DatabaseServer, credentials: AdminCredentials): Promise<ServerState>
   /** Stops the server and removes its data. @returns true when nothing is left */
   remove(server: DatabaseServer): Promise<boolean>
+  /**
+   * Ends a running server, by force when it does not end within seconds, and lets it start again. Data stay. Returns when it has ended, or is
+   * about to; does nothing for a server that does not run.
+   */
+  restart(server: DatabaseServer): Promise<void>
   /** Calls `handler` with a server's object name when its state may have changed. */
   onChange(handler: (name: string) => void): void
   /** Admits exactly the present tenants of a server, given by its object name. Absent where no runtime permission depends on tenants. */

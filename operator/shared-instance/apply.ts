@@ -5,6 +5,7 @@ import { isStoreError, keyOf, keyToString, type Store } from '../../store/port.t
 import { stepDone } from '../reporter.ts'
 import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
+import { ownerOf } from '../server/discarded.ts'
 import {
   type Address,
   createCredentials,
@@ -167,14 +168,15 @@ async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction
   const { admin } = mayReach(deps, seen)
   const name = nameOf(seen)
   const origin = { template: seen.template }
+  const owner = seen.server && ownerOf(seen.server, seen.observed.instance.metadata.namespace ?? '')
   const steps: Readonly<Record<EngineAction, () => Promise<void>>> = {
     claim: () => admin.claim(tenantOf(seen), limits, origin),
     verify: () => admin.verify(tenantOf(seen)),
     password: () => admin.setPassword(tenantOf(seen)),
-    reset: () => admin.reset(name, origin),
+    reset: () => admin.reset(name, origin, owner),
     enable: () => admin.enableLogin(name),
     disable: () => admin.disableLogin(name),
-    drop: () => admin.drop(name),
+    drop: () => admin.drop(name, owner),
   }
   await steps[action]()
 }

@@ -80,3 +80,15 @@ test('prune forgets deleted instances', () => {
   suspicions.prune((uid) => uid === 'stays')
   expect([[...suspicions.oversize], [...suspicions.missing]]).toEqual([['stays'], ['stays']])
 })
+
+test('discarded databases take slots, and do not keep a server from being empty', () => {
+  const servers = settableCache(DatabaseServer)
+  servers.put(server('a'))
+  const slots = createSlots({
+    ...{ servers: servers.cache, instances: settableCache(SharedInstance, instanceIndexes).cache },
+    discarded: { countOn: (name) => (name === 'a' ? 2 : 0) },
+  })
+  expect(slots.freeOn(server('a'))).toBe(0)
+  expect(slots.choose(named('new'))).toBeUndefined()
+  expect(slots.isEmpty(server('a'))).toBe(true)
+})

@@ -2,11 +2,14 @@ import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
+import type { Discarded } from '../server/discarded.ts'
 
 export interface SlotsDeps {
   readonly servers: Cache<typeof DatabaseServer>
   /** Instances, with the indexes of indexes.ts. */
   readonly instances: Cache<typeof SharedInstance>
+  /** Discarded databases, which take space until they are removed. Default: none. */
+  readonly discarded?: Pick<Discarded, 'countOn'> | undefined
 }
 
 /** Free slots of servers. A slot is reserved here, by uid, between the choice of a server and the status that records it. */
@@ -26,7 +29,7 @@ export interface Slots {
   retire(server: DatabaseServer): void
 }
 
-export function createSlots({ servers, instances }: SlotsDeps): Slots {
+export function createSlots({ servers, instances, discarded }: SlotsDeps): Slots {
   const held = new Map<string, string>()
   /** Uids of retired servers. */
   const retired = new Set<string>()
@@ -40,7 +43,7 @@ export function createSlots({ servers, instances }: SlotsDeps): Slots {
 
   function freeOn(server: DatabaseServer): number {
     // A server above its capacity has no free slots, and takes none from other servers.
-    return Math.max(0, server.spec.capacity - usedOn(server))
+    return Math.max(0, server.spec.capacity - usedOn(server) - (discarded?.countOn(server.metadata.name) ?? 0))
   }
 
   /** Whether an instance exists. Frees the slot of one that was deleted unnoticed, as an instance without a finalizer may be. */

@@ -16,6 +16,9 @@ import { createWatchdog } from './watchdog.ts'
 
 const [FULL, LIMIT] = [2_000, 1_000]
 
+/** No restarts, and no discarded databases. */
+const CALM = { restarts: { request: async () => false }, discarded: { countOn: () => 0 } }
+
 /** One oversized instance; `during` runs while sizes are measured. */
 async function lookAt(given: SharedInstance, during: (put: (instance: SharedInstance) => void) => unknown) {
   await using opened = await openTemporaryStore()
@@ -44,6 +47,7 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 1 },
     onTransactionIds: () => Promise.resolve(),
+    ...CALM,
   })
   await watchdog.sweep()
   return suspicions.oversize.has(given.metadata.uid)
@@ -93,6 +97,7 @@ test('a server without instances gets no statement bounds, and its sessions from
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 3_600_000 },
     onTransactionIds: () => Promise.resolve(),
+    ...CALM,
   })
   const stop = new AbortController()
   const run = watchdog.run(stop.signal)
@@ -102,17 +107,15 @@ test('a server without instances gets no statement bounds, and its sessions from
   expect(entries).toEqual([{ server: 's', ended: 2 }])
 })
 
-test('a restart for a statement that cannot be cancelled is reported to its tenant and to the log', async () => {
+test('a statement that cannot be ended is reported once to its tenant and to the log; a restart is requested while others wait', async () => {
   await using opened = await openTemporaryStore()
   const { metadata } = sharedInstance()
   const name = tenantName('pr-42', metadata.uid)
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(sharedInstance({ status: { ...claimedStatus, name, serverRef: { name: 's' } } }))
-  const [failures, warnings]: [Failure[], object[]] = [[], []]
-  const enforced = [
-    { cancelled: 1, ended: 0 },
-    { cancelled: 1, ended: 0, stuck: [name] },
-  ]
+  const [failures, warnings, requests]: [Failure[], object[], string[]] = [[], [], []]
+  const stuck = { cancelled: 0, ended: 1, stuck: [name] }
+  const enforced = [{ cancelled: 1, ended: 0 }, stuck, stuck, { ...stuck, needsRestart: true }]
   const admin = { enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() }
   const watchdog = createWatchdog({
     ...{ store: opened.store, instances: instances.cache, databases: settableCache(DedicatedDatabase, databaseIndexes).cache },
@@ -123,10 +126,12 @@ test('a restart for a statement that cannot be cancelled is reported to its tena
     limits: { statementMs: 300_000, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 3_600_000 },
     onTransactionIds: () => Promise.resolve(),
+    restarts: { request: async (server) => requests.push(server) > 0 },
+    discarded: { countOn: () => 0 },
   })
   const stop = new AbortController()
   const run = watchdog.run(stop.signal)
-  await expect.poll(() => failures.length).toBe(1)
+  await expect.poll(() => requests).toEqual(['s'])
   stop.abort()
   await run
   expect(failures).toMatchObject([{ kind: SharedInstance, metadata: { uid: metadata.uid }, reason: 'StatementStuck' }])
@@ -151,6 +156,7 @@ test('a sweep reads the store only for databases whose owner is in neither cache
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 1 },
     onTransactionIds: () => Promise.resolve(),
+    ...CALM,
   })
   const readKinds = () => list.mock.calls.map(([{ kind }]) => kind).filter((kind) => kind !== 'Secret')
   await watchdog.sweep()

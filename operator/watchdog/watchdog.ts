@@ -8,7 +8,9 @@ import type { SessionBounds } from '../engines/engine.ts'
 import type { Events } from '../events/events.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
+import type { Discarded } from '../server/discarded.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
+import { type Restarts, STATEMENT_STUCK } from './restarts.ts'
 import { type KeptCredentials, type Owner, readSecrets, createSizeCheck } from './server-checks.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
@@ -24,6 +26,8 @@ export interface WatchdogDeps {
   readonly ca: () => string
   readonly log: Pick<Logger, 'info' | 'warn'>
   readonly events: Events
+  readonly restarts: Restarts
+  readonly discarded: Pick<Discarded, 'countOn'>
   readonly limits: SessionBounds
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
   /** Receives at each sweep the share of transaction ids that a server has used, 0 to 1. */
@@ -58,9 +62,6 @@ function isInForce(kept: KeptCredentials): kept is InForce {
   return version !== undefined && version === spec.passwordVersion && version === status?.passwordVersion
 }
 
-/** Reason of the event about a statement for which a server was restarted. */
-const STATEMENT_STUCK = 'StatementStuck'
-
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
@@ -72,7 +73,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   function wake(owner: Owner): void {
     for (const waker of wakers) if (waker.kind === owner.kind) waker.wake(keyOf(owner))
   }
-  const isOccupied = (server: string) => instances.countByIndex('server', server) > 0
+  const isOccupied = (server: string) => instances.countByIndex('server', server) + deps.discarded.countOn(server) > 0
+  /** Names of tenants whose stuck statement was reported, by server. */
+  const reported = new Map<string, ReadonlySet<string>>()
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
   const isOwned = (name: string) => (ownerOf(name) ?? databases.byIndex('suffix', suffixOf(name) ?? '')[0]) !== undefined
   const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
@@ -99,9 +102,11 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 
   const checkSessions = onEachServer(async (server, open) => {
     if (!isOccupied(server)) return endExcluded(server, open)
-    const { cancelled, ended, stuck = [] } = await open.admin.enforce(limits)
+    const { cancelled, ended, stuck = [], needsRestart = false } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
     reportStuck(server, stuck)
+    // Its other checks would fail.
+    if (needsRestart && (await deps.restarts.request(server))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
   })
@@ -112,14 +117,17 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (ended > 0) log.info({ server, ended }, 'sessions from excluded sources ended')
   }
 
-  /** Reports a restart of a server, which ends the sessions of all its tenants, and the tenants whose statements made it necessary. */
+  /** Reports the tenants whose statements nothing ends, each once. */
   function reportStuck(server: string, names: readonly string[]): void {
-    if (names.length === 0) return
-    log.warn({ server, databases: names }, 'database server restarted because of statements that cannot be cancelled')
+    const before = reported.get(server)
+    reported.set(server, new Set(names))
+    const fresh = names.filter((name) => !before?.has(name))
+    if (fresh.length === 0) return
+    log.warn({ server, databases: fresh }, 'statements cannot be ended: their tenants are suspended')
     const note =
-      `a statement ran for more than ${limits.statementMs / 1_000} s and could not be cancelled: ` +
-      'the database server was restarted, and logins of this instance are rejected until the next sweep'
-    for (const { metadata } of names.flatMap((name) => ownerOf(name) ?? []))
+      `a statement ran for more than ${limits.statementMs / 1_000} s and could not be ended: logins of this instance are rejected until ` +
+      'the next sweep, and the database server may be restarted'
+    for (const { metadata } of fresh.flatMap((name) => ownerOf(name) ?? []))
       deps.events.failure({ kind: SharedInstance, metadata, reason: STATEMENT_STUCK, note })
   }
 

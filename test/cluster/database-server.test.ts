@@ -13,6 +13,7 @@ import { keyOf } from '../../store/port.ts'
 import { objectPath } from '../../store/kubernetes/resource.ts'
 import { openServerBench, type ServerBench, visit } from './server-bench.ts'
 import { LATER } from '../support/patience.ts'
+import { loop } from '../support/postgresql/stuck.ts'
 
 const DAY = 86_400_000
 
@@ -239,4 +240,21 @@ test('a removed server leaves no objects behind', async () => {
     })
     expect(items).toEqual([])
   }
+})
+
+test('restart replaces the pod of a server with a statement that nothing ends, which keeps its data', async () => {
+  const client = await bench.connect(server)
+  await client.query('CREATE TABLE kept AS SELECT 1 AS n')
+  await loop(await bench.connect(server))
+  const before = await bench.store.get(Pod, podKey())
+  await bench.runtime.restart(server)
+  await vi.waitFor(async () => {
+    const pod = await bench.store.get(Pod, podKey())
+    expect(pod?.metadata.uid).toBeDefined()
+    expect(pod?.metadata.uid).not.toBe(before?.metadata.uid)
+  }, LATER)
+  await expect(client.query('SELECT 1')).rejects.toThrow()
+  const again = await bench.connect(server)
+  expect((await again.query('SELECT n FROM kept')).rows).toEqual([{ n: 1 }])
+  await again.query('DROP TABLE kept')
 })

@@ -45,8 +45,8 @@ function tenantOf({ effectiveUsers }: Operation): string | undefined {
  * Creates the watchdog, which enforces the bounds of tenants' sessions. It cancels a statement past its bound and aborts an idle transaction.
  * A tenant with far too many connections is suspended: logged out, and its logins are rejected until the next sweep restores its password.
  *
- * Only a restart of the server closes connections, or ends an expression that computes within one document, which no kill interrupts. The
- * watchdog then shuts the server down, and its runtime starts it again. A statement within its bound is no reason for that, even if its
+ * Only a restart of the server ends an expression that computes within one document, which no kill interrupts: the result asks for it. Only a
+ * restart closes connections: then the watchdog shuts the server down itself, and its runtime starts it again. A statement within its bound is no reason for that, even if its
  * tenant killed it: otherwise a tenant could end the sessions of all others within seconds. The same holds for operations that a tenant hides
  * (survey.ts).
  */
@@ -78,13 +78,12 @@ export function createWatchdog({
     return [...hiddenSince].filter(([, since]) => now - since > statementMs).map(([name]) => name)
   }
 
-  /** Suspends the tenants of stuck and of hidden operations, and restarts the server. Returns the names of these tenants. */
+  /** Suspends the tenants of stuck and of hidden operations. Returns the names of these tenants. */
   async function endStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly string[]> {
     const stuck = late.filter(({ opid = 0 }) => (killed.get(opid) ?? 0) >= STUCK_CHECKS)
     const names = [...new Set([...stuck.flatMap((operation) => tenantOf(operation) ?? []), ...hidden])]
     if (names.length === 0) return []
     for (const name of names) await changeUser(watch, name, { suspended: true, logOut: true })
-    await shutDown()
     return names
   }
 
@@ -141,7 +140,7 @@ export function createWatchdog({
     const cancelled = late.length + ended.length
     const idle = await endIdleTransactions(operations, idleTransactionMs)
     const stuck = await endStuck(late, hiddenLate(hidden, statementMs))
-    if (stuck.length > 0) return { cancelled, ended: idle, stuck }
+    if (stuck.length > 0) return { cancelled, ended: idle, stuck, needsRestart: true }
     return { cancelled, ended: idle + (await guardConnections(operations)) }
   }
 }

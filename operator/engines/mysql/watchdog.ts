@@ -109,8 +109,7 @@ type Row = Omit<Process, 'isBarred'> & { readonly user: string }
 
 /**
  * Creates the watchdog, which enforces the bounds of tenants' sessions. Some expressions look for no KILL: only a restart of the server ends
- * them. Their tenants are then suspended, so that the next sweep has to restore their password, and the server is shut down; it waits for
- * the expression, until its runtime kills it and starts it again.
+ * them. Their tenants are then suspended, so that the next sweep has to restore their password.
  */
 export function createWatchdog(
   { watch: session }: Connection,
@@ -139,13 +138,12 @@ export function createWatchdog(
     return new Set(accounts.filter(({ locked, blocked }) => locked || blocked).map(({ name }) => name))
   }
 
-  /** Suspends the tenants of stuck statements, and shuts the server down. Returns the names of these tenants. */
+  /** Suspends the tenants of stuck statements. Returns the names of these tenants. */
   async function endStuck(processes: readonly Row[]): Promise<readonly string[]> {
     const users = new Set(processes.filter(({ id }) => (before.unheeded.get(id) ?? 0) >= STUCK_CHECKS).map(({ user }) => user))
     if (users.size === 0) return []
     for (const { name } of await readAccounts(session, family))
       if (users.has(name)) await session.query(account.require(name, 'blocked'))
-    await session.query('SHUTDOWN')
     return [...users]
   }
 
@@ -160,7 +158,7 @@ export function createWatchdog(
     await rollBackForgotten(bounds.idleTransactionMs, nowMs)
     const stuck = await endStuck(processes)
     const counts = { cancelled: review.cancel.length, ended: review.end.length + spilling.length }
-    return stuck.length > 0 ? { ...counts, stuck } : counts
+    return stuck.length > 0 ? { ...counts, stuck, needsRestart: true } : counts
   }
 }
 

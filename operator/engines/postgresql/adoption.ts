@@ -2,7 +2,7 @@ import { type EngineAdmin, EngineCode, LoginState } from '../engine.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import { assertTenantName, kindOf, readEntries } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
-import { endSessions } from './drop.ts'
+import { endSessions } from './sessions/ended-sessions.ts'
 import { rename } from './pool.ts'
 
 /**

@@ -59,6 +59,14 @@ export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<strin
   }
 }
 
+/** Reads the owners in the names of the discarded databases (see {@link freshName}). */
+export async function readDiscarded(session: Session): Promise<readonly string[]> {
+  const rows = await session.query<{ owner: string }>(
+    `SELECT substring(datname FROM '^trash_([0-9a-f]{8})[0-9a-f]{8}$') AS owner FROM pg_database WHERE starts_with(datname::text, 'trash_')`,
+  )
+  return rows.map(({ owner }) => owner)
+}
+
 /** SQL condition for databases with a session that was active within the last 30 s: other databases do not grow. */
 const BUSY = `oid IN (SELECT datid FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND (state <> 'idle' OR clock_timestamp() - state_change < interval '30 s'))`
@@ -93,9 +101,9 @@ export function kindOf(name: string): NameKind {
   return KINDS.find(([, pattern]) => pattern.test(name))?.[0] ?? 'foreign'
 }
 
-/** Returns a random, unused name of the given kind. */
-export function freshName(kind: 'pool' | 'making' | 'trash'): string {
-  return `${kind}_${randomBytes(8).toString('hex')}`
+/** Returns a random, unused name of the given kind. `owner`: eight hexadecimal digits that the name of a discarded database begins with. */
+export function freshName(kind: 'pool' | 'making' | 'trash', owner = ''): string {
+  return `${kind}_${owner}${randomBytes(8).toString('hex').slice(owner.length)}`
 }
 
 /**

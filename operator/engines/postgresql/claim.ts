@@ -8,7 +8,9 @@ import { SqlState, sqlStateOf } from './errors.ts'
 import { rename, type WarmPool } from './pool.ts'
 import type { Scram } from '../scram.ts'
 import { MooringError } from '../../../shared/errors.ts'
-import { endSessions } from './drop.ts'
+import { closingDatabase } from './drop.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
+import type { Removals } from './removals.ts'
 
 interface ClaimDeps {
   readonly connection: Connection
@@ -22,8 +24,6 @@ interface ClaimDeps {
 
 /** Number of stale spares after which the pool counts as empty. */
 const STALE_SPARES = 10
-/** Number of attempts to swap two databases while sessions appear on the old one. */
-const SWAP_ATTEMPTS = 3
 
 /** Errors that mean: the tenant's name exists, perhaps from this claim before a crash. */
 const NAME_EXISTS: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
@@ -97,47 +97,42 @@ export function createClaim({ connection, builder, pool, replace, scram, expectL
 interface ReplaceDeps {
   readonly connection: Connection
   readonly builder: Builder
+  readonly removals: Removals
 }
 
-/** Replaces the database of a role, or creates a missing one. The role must exist. */
-export type Replace = (name: string, origin: Origin) => Promise<void>
+/** Replaces the database of a role, or creates a missing one. The role must exist. `owner`: see {@link freshName}. */
+export type Replace = (name: string, origin: Origin, owner?: string) => Promise<void>
 
 /**
- * Builds the new database beside the old one. One transaction then renames the old database to `trash_…`, which tidy drops, and gives its
- * name to the new one. Before that, the old database rejects connections; the login stays as it is, so that a crash needs no repair of it.
- * On a full disk, drops the old database first.
+ * Builds the new database beside the old one. One transaction then closes the old database and renames it to `trash_…`, which tidy drops, and
+ * gives its name to the new one. The login stays as it is, so that a crash needs no repair of it. Sessions in the old database end next; one
+ * that heeds nothing goes on there. On a full disk, drops the old database first.
  */
-export function createReplace({ connection, builder }: ReplaceDeps): Replace {
-  async function swap(name: string, making: string, attempts = SWAP_ATTEMPTS): Promise<void> {
+export function createReplace({ connection, builder, removals }: ReplaceDeps): Replace {
+  async function swap(name: string, making: string, owner?: string): Promise<void> {
     const database = quoteName(name)
     const { database: exists } = await readTenant(connection, name)
-    if (exists) {
-      await connection.tenants.query(`ALTER DATABASE ${database} ALLOW_CONNECTIONS false`)
-      await endSessions(connection.tenants, name)
-    }
-    const discardOld = exists ? [`ALTER DATABASE ${database} RENAME TO ${quoteName(freshName('trash'))}`] : []
+    const trash = freshName('trash', owner)
+    const discardOld = exists ? [closingDatabase(name, trash)] : []
     const installNew = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
-    try {
-      // A reset also removes the tenant's own settings (ALTER ROLE … SET).
-      await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
-    } catch (error) {
-      if (attempts === 1 || sqlStateOf(error) !== SqlState.objectInUse) throw error
-      await swap(name, making, attempts - 1)
-    }
+    // A reset also removes the tenant's own settings (ALTER ROLE … SET).
+    await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
+    const ending = { session: connection.tenants, ended: connection.ended }
+    if (exists) await tryEndSessions(ending, trash, END_WITHIN_MS.attempted)
   }
 
-  return async function replace(name, origin) {
+  return async function replace(name, origin, owner) {
     const { login } = await readTenant(connection, name)
     if (login === LoginState.absent) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
-    const build = () => builder.forRole(name, origin, (making) => swap(name, making))
+    const build = () => builder.forRole(name, origin, (making) => swap(name, making, owner))
     try {
       await build()
     } catch (error) {
       if (sqlStateOf(error) !== SqlState.diskFull || origin.template !== undefined) throw error
       // The disk has no space for both databases, and the reset discards the old data anyway. After a crash here the reset is repeated.
-      await connection.tenants.query(`ALTER DATABASE ${quoteName(name)} ALLOW_CONNECTIONS false`)
-      await endSessions(connection.tenants, name)
-      await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+      const trash = freshName('trash', owner)
+      await connection.tenants.query(closingDatabase(name, trash))
+      if ((await removals.remove(trash)) !== 'done') throw error
       await build()
     }
   }

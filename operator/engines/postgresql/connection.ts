@@ -1,13 +1,14 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { AdminTarget } from '../engine.ts'
+import { createEndedSessions, type EndedSessions } from './sessions/ended-sessions.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
 import { type Blockers, createBlockers, createLockTable, type LockTable } from './locks.ts'
+import type { Session } from './session.ts'
+import { createStalls, type Stalls } from './sessions/stalls.ts'
 
-/** Session of the administrator, in the maintenance database unless stated otherwise. */
-export interface Session {
-  /** Runs one or several statements. Several statements in one text form one transaction. */
-  query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
-}
+export type { Session }
 
 /**
  * The administrator's connections to one server. Each kind of work has its own connections, so that a statement which one tenant delays
@@ -23,11 +24,15 @@ export interface Connection extends Session, AsyncDisposable {
   readonly spares: Session
   /** Session for CREATE DATABASE of copies, whose duration grows with the size of the template. */
   readonly copies: Session
-  /** Session for DROP DATABASE, which waits for a checkpoint. */
+  /** Session for DROP DATABASE, which waits for a checkpoint and, in 15, for a barrier. Only {@link createRemovals} and VACUUM use it. */
   readonly drops: Session
   /** Session of the watchdog. */
   readonly watch: Session
   readonly lockTable: LockTable
+  /** Sessions of tenants that were told to end. */
+  readonly ended: EndedSessions
+  /** Work of the administrator that sessions of tenants keep from being done. */
+  readonly stalls: Stalls
   /** Runs `work` in another database on a new connection, and returns once the server has ended that session. */
   inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T>
 }
@@ -39,11 +44,19 @@ export interface Timeouts {
   readonly statementMs: number
   /** Maximum duration of a statement that reads or writes whole databases. */
   readonly longStatementMs: number
+  /** Maximum duration of DROP DATABASE or VACUUM, which may wait for something that is no lock. No caller waits that long (removals.ts). */
+  readonly dropMs: number
   /** Maximum wait for one lock. Tenants' sessions that block are ended earlier, so this bounds waits for other sessions. */
   readonly lockMs: number
 }
 
-export const TIMEOUTS: Timeouts = { connectMs: 5_000, statementMs: 30_000, longStatementMs: 600_000, lockMs: 4_000 }
+export const TIMEOUTS: Timeouts = {
+  connectMs: 5_000,
+  statementMs: 30_000,
+  longStatementMs: 600_000,
+  dropMs: 60_000,
+  lockMs: 4_000,
+}
 
 /** Maximum connections of a {@link Connection}. Their sum is less than the slots that the server reserves (settings.ts). */
 const SIZES = {
@@ -52,13 +65,16 @@ const SIZES = {
   // CREATE DATABASE waits for disk and checkpoints: four in parallel create twice as many databases per second as two.
   spares: { min: 0, max: 4 },
   copies: { min: 0, max: 2 },
-  drops: { min: 0, max: 2 },
+  // One more than removals run at a time.
+  drops: { min: 0, max: 3 },
   // Always open, because the watchdog frees connection slots when all are taken.
   watch: { min: 1, max: 1 },
   inside: 4,
 } as const
 
 const MAINTENANCE = 'postgres'
+/** Time in ms for the cancellation of statements when the connection closes: the server may not respond. */
+const CANCEL_MS = 1_000
 
 /** Returns the driver's TLS options; false for a target without a CA, which is on loopback. */
 export function tlsTo({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>): ConnectionOptions | false {
@@ -105,9 +121,11 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
   }
   const lockTable = createLockTable({ ...config(timeouts.statementMs), database: MAINTENANCE })
   const watch = persistent(sessionOf(poolOf(timeouts.statementMs, SIZES.watch)), lockTable)
-  const blockers = createBlockers((text, values) => watch.query(text, values))
+  const ended = createEndedSessions()
+  const stalls = createStalls()
+  const blockers = createBlockers((text, values) => watch.query(text, values), ended)
   const guarded = (statementMs: number, size: { min: number; max: number }) =>
-    persistent(guardedSession(poolOf(statementMs, size), blockers), lockTable)
+    persistent(guardedSession(poolOf(statementMs, size), { blockers, stalls }), lockTable)
   const acquire = createSemaphore(SIZES.inside)
 
   async function inside<T>(database: string, work: (session: Session) => Promise<T>): Promise<T> {
@@ -122,20 +140,28 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
     }
   }
 
-  let ended: Promise<unknown> | undefined
+  async function close(): Promise<void> {
+    blockers[Symbol.dispose]()
+    // A drop that waits for a tenant would delay the end by its whole bound.
+    await Promise.race([blockers.cancelAll(), delay(CANCEL_MS, undefined, { ref: false })])
+    await Promise.all([...pools.map((pool) => pool.end()), lockTable[Symbol.asyncDispose]()])
+  }
+
+  let closed: Promise<void> | undefined
   return {
     ...guarded(timeouts.statementMs, SIZES.claims),
     tenants: guarded(timeouts.statementMs, SIZES.tenants),
     spares: guarded(timeouts.longStatementMs, SIZES.spares),
     copies: guarded(timeouts.longStatementMs, SIZES.copies),
-    drops: guarded(timeouts.longStatementMs, SIZES.drops),
+    drops: guarded(timeouts.dropMs, SIZES.drops),
     watch,
     lockTable,
+    ended,
+    stalls,
     inside,
     async [Symbol.asyncDispose]() {
-      blockers[Symbol.dispose]()
-      ended ??= Promise.all([...pools.map((pool) => pool.end()), lockTable[Symbol.asyncDispose]()])
-      await ended
+      closed ??= close()
+      await closed
     },
   }
 }
@@ -172,8 +198,13 @@ async function logIn(config: pg.ClientConfig): Promise<pg.Client> {
   }
 }
 
+interface Guards {
+  readonly blockers: Blockers
+  readonly stalls: Stalls
+}
+
 /** Returns a session that ends tenants' sessions which block its statements. Closes a connection after a failed statement. */
-function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
+function guardedSession(pool: pg.Pool, { blockers, stalls }: Guards): Session {
   return {
     async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
       const client = await pool.connect()
@@ -182,6 +213,9 @@ function guardedSession(pool: pg.Pool, blockers: Blockers): Session {
         const rows = await blockers.during(pidOf(client), () => sessionOf(client).query<Row>(text, values))
         failed = false
         return rows
+      } catch (error) {
+        if (sqlStateOf(error) === SqlState.lockNotAvailable) stalls.lockFailed()
+        throw error
       } finally {
         client.release(failed)
       }

@@ -2,7 +2,7 @@ import type { EngineAdmin } from '../engine.ts'
 import { EXPORTER_CONNECTIONS, EXPORTER_USER } from '../exporter.ts'
 import type { Scram } from '../scram.ts'
 import { type Connection, quoteName } from './connection.ts'
-import { endSessions } from './drop.ts'
+import { endSessions } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import { passwordStatement } from './password.ts'
 

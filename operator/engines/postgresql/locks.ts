@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { createBarrierCheck } from './sessions/barrier.ts'
+import { type EndedSessions, SESSION_ID } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
 /** Time that a statement of the administrator runs before its blockers are ended, in ms. */
@@ -16,22 +18,27 @@ const END_BLOCKERS = `
     SELECT unnest(pg_blocking_pids(waiting)) FROM unnest($1::int[]) AS waiting
     UNION
     SELECT unnest(pg_blocking_pids(pid)) FROM blocker)
-  SELECT pg_terminate_backend(pid) FROM blocker JOIN pg_stat_activity USING (pid)
+  SELECT pg_terminate_backend(pid), ${SESSION_ID} AS id FROM blocker JOIN pg_stat_activity USING (pid)
   WHERE backend_type = 'client backend' AND usename <> current_user AND wait_event_type IS DISTINCT FROM 'Lock'`
 
-/** Protection of the administrator's statements from locks of tenants: ends the tenants' sessions that block them. */
+/** Protection of the administrator's statements from locks of tenants, and from their sessions that keep a barrier: ends these sessions. */
 export interface Blockers extends Disposable {
   /** Runs `work`, and ends the sessions that block the session with this pid meanwhile. */
   during<T>(pid: number, work: () => Promise<T>): Promise<T>
+  /** Cancels the statements that run now. Never rejects. */
+  cancelAll(): Promise<void>
 }
+
+type Run = <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => Promise<Row[]>
 
 /**
  * Creates the protection. Its timer runs only while a statement does. `run` sends one statement over a connection of its own, so that a
  * check never waits for the blocked statements.
  */
-export function createBlockers(run: (text: string, values: unknown[]) => Promise<unknown>): Blockers {
+export function createBlockers(run: Run, ended: EndedSessions): Blockers {
   /** Start time and pid of each statement. Each has a key of its own, because consecutive statements may share a session. */
   const running = new Map<symbol, { readonly pid: number; readonly since: number }>()
+  const endHolders = createBarrierCheck(run)
   let timer: NodeJS.Timeout | undefined
   let isChecking = false
 
@@ -41,7 +48,8 @@ export function createBlockers(run: (text: string, values: unknown[]) => Promise
     if (late.length === 0 || isChecking) return
     isChecking = true
     try {
-      await run(END_BLOCKERS, [late])
+      ended.record((await run<{ id: string }>(END_BLOCKERS, [late])).map(({ id }) => id))
+      await endHolders(late)
     } catch {
       // The blocked statement reports the server's error, or its lock_timeout ends it.
     } finally {
@@ -65,6 +73,11 @@ export function createBlockers(run: (text: string, values: unknown[]) => Promise
         running.delete(key)
         if (running.size === 0) stop()
       }
+    },
+    async cancelAll() {
+      const pids = [...running.values()].map(({ pid }) => pid)
+      if (pids.length === 0) return
+      await run('SELECT pg_cancel_backend(pid) FROM unnest($1::int[]) AS pid', [pids]).catch(() => undefined)
     },
     [Symbol.dispose]: stop,
   }

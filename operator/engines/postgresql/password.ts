@@ -2,7 +2,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, type Tenant } from '../engine.ts'
 import { type Connection, quoteText } from './connection.ts'
 import type { Scram } from '../scram.ts'
-import { endSessions } from './drop.ts'
+import { endSessions } from './sessions/ended-sessions.ts'
 
 interface Deps {
   readonly connection: Connection

@@ -10,6 +10,11 @@ interface Deps {
   readonly discard: Discard
 }
 
+/** Time in ms after which the removal of leftovers is tried again, when it waits for sessions of any tenant. */
+const STALLED_MS = 2_000
+/** The same for one leftover, when a session in it goes on. */
+const IN_USE_MS = 10_000
+
 /** Prepared databases of one server, ready to be claimed. */
 export interface WarmPool {
   /** Reserves a spare for the caller and calls `use` with its name. Returns false when the pool is empty. */
@@ -32,6 +37,9 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
   const reserved = new Set<string>()
   const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
+  /** Times before which no leftover, or not this one, is tried again, in ms of `performance.now()`. */
+  let pausedUntil = 0
+  const postponed = new Map<string, number>()
 
   async function readCatalog(): Promise<Catalog> {
     const entries = await readEntries(connection)
@@ -79,14 +87,36 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     await useReserved(await mine.promise, use)
   }
 
+  /** Returns the leftovers that may be tried now, first the one that was not tried for the longest time. */
+  function dueOf(leftovers: readonly string[]): readonly string[] {
+    const now = performance.now()
+    const until = (name: string): number => postponed.get(name) ?? 0
+    for (const name of postponed.keys()) if (!leftovers.includes(name)) postponed.delete(name)
+    if (now < pausedUntil) return []
+    return leftovers.filter((name) => until(name) <= now).toSorted((a, b) => until(a) - until(b))
+  }
+
+  async function discardSpare(name: string): Promise<void> {
+    await discard(name)
+  }
+
+  async function removeLeftover(name: string): Promise<void> {
+    postponed.set(name, performance.now() + IN_USE_MS)
+    const result = await discard(name)
+    if (result !== 'stalled') return
+    pausedUntil = performance.now() + STALLED_MS
+    postponed.set(name, pausedUntil)
+  }
+
   async function oneUnit(size: number): Promise<boolean> {
     const { spare, leftovers } = await readCatalog()
-    const [leftover] = leftovers
+    const due = dueOf(leftovers)
+    const [leftover] = due
     // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()
-    else if (spare > size) await withSpare(discard)
-    else if (leftover !== undefined) await discard(leftover)
-    return Math.abs(size - spare) + leftovers.length > 1
+    else if (spare > size) await withSpare(discardSpare)
+    else if (leftover !== undefined) await removeLeftover(leftover)
+    return Math.abs(size - spare) + due.length > 1
   }
 
   return {

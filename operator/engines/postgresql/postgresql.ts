@@ -2,17 +2,19 @@ import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
 import { verifyByCatalog } from '../access.ts'
 import { createAccess } from './access.ts'
 import { createBuilder } from './build.ts'
-import { readSizes, readTenant, assertTenantName } from './catalog.ts'
+import { readDiscarded, readSizes, readTenant, assertTenantName } from './catalog.ts'
 import { createAdoption } from './adoption.ts'
 import { createClaim, createReplace } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
-import { createDiscard, endSessions } from './drop.ts'
+import { createDiscard } from './drop.ts'
+import { endSessions } from './sessions/ended-sessions.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExporterLogin } from './exporter.ts'
 import { createExtensions, listExtensions } from './extensions.ts'
 import { measure } from './measure.ts'
 import { harden } from './privileges.ts'
 import { createPasswords } from './password.ts'
+import { createRemovals } from './removals.ts'
 import { createWarmPool } from './pool.ts'
 import { createScram, type Scram } from '../scram.ts'
 import { createVerifier } from './login.ts'
@@ -25,8 +27,9 @@ export function postgresqlAdmin(
   scram: Scram = createScram(),
 ): EngineAdmin {
   const builder = createBuilder(connection)
-  const discard = createDiscard({ connection, inFlight: builder.inFlight })
-  const replace = createReplace({ connection, builder })
+  const removals = createRemovals({ connection, inFlight: builder.inFlight })
+  const discard = createDiscard({ connection, removals })
+  const replace = createReplace({ connection, builder, removals })
   const pool = createWarmPool({ connection, builder, discard })
   const verifier = createVerifier({ target, timeouts: TIMEOUTS, scram })
   const extensions = createExtensions(connection)
@@ -63,16 +66,17 @@ export function postgresqlAdmin(
     enableLogin: safely((name) => alterRole(name, 'LOGIN')),
     disableLogin: safely(async (name) => {
       await alterRole(name, 'NOLOGIN')
-      await endSessions(connection.tenants, name)
+      await endSessions(connection.tenants, name, connection.ended)
     }),
-    reset: safely(async (name, origin) => {
+    reset: safely(async (name, origin, owner) => {
       assertTenantName(name)
-      await replace(name, origin)
+      await replace(name, origin, owner)
     }),
-    drop: safely(async (name) => {
+    drop: safely(async (name, owner) => {
       assertTenantName(name)
-      await discard(name)
+      await discard(name, owner)
     }),
+    discarded: safely(() => readDiscarded(connection)),
     admit: safely(access.admit),
     endExcluded: safely(access.endExcluded),
     tidy: safely((size) => pool.tidy(size)),

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Enforced, SessionBounds } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
-import { endSessions } from './drop.ts'
+import { END_WITHIN_MS, SESSION_ID, tryEndSessions } from './sessions/ended-sessions.ts'
+import { kindOf } from './catalog.ts'
 
-/** Bounds on resources that all tenants of a server share. */
+/** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
 interface ServerBounds {
   /**
    * Maximum age of an open transaction's snapshot or id, in transaction ids. Newer rows cannot be frozen meanwhile, and the server stops at
@@ -12,9 +13,21 @@ interface ServerBounds {
   readonly snapshotAge: number
   /** Maximum size of the catalogs that all databases share; 1 MiB is usual for 50 tenants. */
   readonly sharedCatalogBytes: number
+  /** Time in ms after which a session that was told to end, and goes on, counts as one that nothing ends. */
+  readonly survivalMs: number
+  /** Time in ms for which such a session may keep work for others from being done. */
+  readonly stallMs: number
+  /** Time in ms for which such a session may keep its own database from being removed: that harms others only by its space and processor. */
+  readonly ownStallMs: number
 }
 
-const SERVER_BOUNDS: ServerBounds = { snapshotAge: 20_000_000, sharedCatalogBytes: 64 * 1_048_576 }
+const SERVER_BOUNDS: ServerBounds = {
+  snapshotAge: 20_000_000,
+  sharedCatalogBytes: 64 * 1_048_576,
+  survivalMs: 15_000,
+  stallMs: 20_000,
+  ownStallMs: 3_600_000,
+}
 /** Used share of the server's notification queue of 8 GB above which the watchdog ends old transactions. */
 const QUEUE_USED = 0.02
 /** Minimum age in seconds of a transaction that the watchdog ends for a filling notification queue. */
@@ -27,7 +40,7 @@ const QUEUE_PATIENCE_S = 10
 const ENFORCE = `
   SELECT session, cancels, CASE WHEN cancels THEN pg_cancel_backend(pid) ELSE pg_terminate_backend(pid) END FROM (
     SELECT pid, session, overdue AND NOT idle AND NOT aged AND NOT clogs AND NOT session = ANY ($3) AS cancels FROM (
-      SELECT pid, pid || '@' || extract(epoch FROM backend_start) AS session,
+      SELECT pid, ${SESSION_ID} AS session,
         state IN ('active', 'fastpath function call')
           AND clock_timestamp() - query_start > $1 * interval '1 millisecond' AS overdue,
         state LIKE 'idle in transaction%' AND clock_timestamp() - state_change > $2 * interval '1 millisecond' AS idle,
@@ -72,9 +85,22 @@ type Enforce = (bounds: SessionBounds) => Promise<Enforced>
  * session the second time, because a statement may catch its cancellation. It ends sessions past any other bound at once.
  */
 export function createWatchdog(connection: Connection, bounds: Partial<ServerBounds> = {}): Enforce {
-  const { snapshotAge, sharedCatalogBytes } = { ...SERVER_BOUNDS, ...bounds }
-  const { watch: session, lockTable } = connection
+  const { snapshotAge, sharedCatalogBytes, survivalMs, stallMs, ownStallMs } = { ...SERVER_BOUNDS, ...bounds }
+  const { watch: session, lockTable, ended, stalls } = connection
   let cancelledBefore: readonly string[] = []
+
+  /** Suspends the tenants of sessions that nothing ends. A loop without checks for interrupts heeds no request to end. */
+  async function suspendStuck(): Promise<Pick<Enforced, 'stuck' | 'needsRestart'>> {
+    const survivors = await ended.findSurvivors(session, survivalMs)
+    if (survivors.length === 0) return {}
+    const roles = [...new Set(survivors.map(({ role }) => role))]
+    // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
+    await expirePasswords(connection, `rolname = ANY ($1) AND rolvaliduntil IS DISTINCT FROM '-infinity'`, roles).catch(() => [])
+    const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
+    // The login of a discarded database is closed already.
+    const stuck = roles.filter((name) => kindOf(name) === 'tenant')
+    return { ...(stuck.length > 0 && { stuck }), ...(needsRestart && { needsRestart }) }
+  }
 
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
     // First, because no other statement works while the lock table is full.
@@ -84,8 +110,11 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     const spilling = await session.query(END_SPILLING, [sizeBytes])
     const writing = await guardSharedCatalogs(connection, sharedCatalogBytes)
     const cancelled = past.filter(({ cancels }) => cancels)
-    cancelledBefore = cancelled.map((row) => row.session)
-    return { cancelled: cancelled.length, ended: past.length - cancelled.length + spilling.length + holding + writing }
+    const told = past.filter(({ cancels }) => !cancels).map((row) => row.session)
+    cancelledBefore = [...cancelled.map((row) => row.session), ...told]
+    ended.record(told)
+    const counts = { cancelled: cancelled.length, ended: told.length + spilling.length + holding + writing }
+    return { ...counts, ...(await suspendStuck()) }
   }
 }
 
@@ -140,13 +169,24 @@ interface Write {
  * Ends the sessions of these roles and expires their passwords, so that a tenant cannot continue in a new session. The next sweep finds the
  * expired password and restores it (password.ts).
  */
-async function suspend({ tenants }: Pick<Connection, 'tenants'>, roles: readonly number[]): Promise<void> {
+async function suspend(connection: Pick<Connection, 'tenants' | 'ended'>, roles: readonly number[]): Promise<void> {
   if (roles.length === 0) return
-  const suspended = await tenants.query<{ name: string }>(
-    `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE oid = ANY ($1) AND NOT rolsuper RETURNING rolname AS name`,
-    [roles],
+  const ending = { session: connection.tenants, ended: connection.ended }
+  for (const name of await expirePasswords(connection, 'oid = ANY ($1)', roles))
+    await tryEndSessions(ending, name, END_WITHIN_MS.required)
+}
+
+/** Expires the passwords of the roles that meet a condition on $1. Returns their names. */
+async function expirePasswords(
+  { tenants }: Pick<Connection, 'tenants'>,
+  condition: string,
+  values: readonly unknown[],
+): Promise<readonly string[]> {
+  const expired = await tenants.query<{ name: string }>(
+    `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE ${condition} AND NOT rolsuper RETURNING rolname AS name`,
+    [values],
   )
-  for (const { name } of suspended) await endSessions(tenants, name)
+  return expired.map(({ name }) => name)
 }
 
 /** Returns the tenants' roles that write to shared catalogs. Checks several times, because such a transaction may take only milliseconds. */

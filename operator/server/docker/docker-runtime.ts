@@ -57,6 +57,9 @@ function accessFileOf(engine: EnginePod, about: EngineFiles): ConfigFile | undef
 
 const NO_BACKUPS = 'the data of servers in containers of Docker are not backed up: leave pointInTimeRecovery and restoreFrom out'
 
+/** Time in seconds for which a server with a statement that nothing ends may stop by itself. */
+const RESTART_S = 2
+
 /** Number of lines of a container's log in which the reason of a failure is searched. */
 const LOG_LINES = 40
 
@@ -159,6 +162,11 @@ export function createDockerRuntime(deps: DockerRuntimeDeps): DockerRuntime {
     })
   }
 
+  async function restart({ metadata }: DatabaseServer): Promise<void> {
+    const { serve } = containerNames(containerPaths(directory, metadata.uid))
+    await supervised.get(metadata.uid)?.supervisor.restart(() => docker.run(['stop', '-t', `${RESTART_S}`, serve]))
+  }
+
   async function containers(): Promise<readonly string[]> {
     return findContainers(docker, [`label=${labels.installation}=${installationOf(directory)}`])
   }
@@ -189,6 +197,7 @@ export function createDockerRuntime(deps: DockerRuntimeDeps): DockerRuntime {
     },
     ensure,
     remove,
+    restart,
     onChange: (handler) => void handlers.push(handler),
     async kill() {
       if (engines.size === 0) return

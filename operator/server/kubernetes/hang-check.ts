@@ -65,14 +65,7 @@ export function createHangCheck({ client, podOf, clock, logger }: HangCheckDeps)
     if (checked.failures + 1 < HANG_CHECK.failures || !hangs) return
     logger.warn({ pod: pod.metadata.name }, 'database server hangs: its pod is deleted')
     servers.delete(server)
-    await remove(pod)
-  }
-
-  async function remove({ metadata }: Pod): Promise<void> {
-    const { uid, namespace, name } = metadata
-    const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: GRACE_S, preconditions: { uid } }
-    const answer = await client.request({ method: 'DELETE', path: objectPath(Pod, { namespace, name }), body })
-    if (answer.status >= 300) throw storeErrorOf(answer, { kind: Pod, namespace, name })
+    await deletePod(client, pod)
   }
 
   return {
@@ -91,6 +84,14 @@ export function createHangCheck({ client, podOf, clock, logger }: HangCheckDeps)
       }
     },
   }
+}
+
+/** Deletes a pod whose server would not end by itself. Its StatefulSet creates the next one. @throws StoreError */
+export async function deletePod(client: Pick<KubernetesClient, 'request'>, { metadata }: Pod): Promise<void> {
+  const { uid, namespace, name } = metadata
+  const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: GRACE_S, preconditions: { uid } }
+  const answer = await client.request({ method: 'DELETE', path: objectPath(Pod, { namespace, name }), body })
+  if (answer.status >= 300) throw storeErrorOf(answer, { kind: Pod, namespace, name })
 }
 
 /** Returns a text that identifies one run of a server's container. */

@@ -17,7 +17,7 @@ import { accessHash, configHash, configMapOf, childNames, insidersOf, podsServic
 import { Secret } from '../../../crds/core.ts'
 import { ConfigMap, NetworkPolicy, type Pod, Service, StatefulSet } from '../../kubernetes/kinds.ts'
 import { networkPolicyOf, podNetworks } from './network-policy.ts'
-import { createHangCheck } from './hang-check.ts'
+import { createHangCheck, deletePod } from './hang-check.ts'
 import { createNodes } from './nodes.ts'
 import { type PlacementFacts, placementOf, type DesiredServer } from './desired-server.ts'
 import { podState } from '../../kubernetes/pod-state.ts'
@@ -228,6 +228,10 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
       children.forget(server)
       logger.info({ server: server.metadata.name }, 'database server removed')
       return true
+    },
+    async restart(server) {
+      const pod = children.pods.get(keysOf(server).pod)
+      if (pod?.metadata.deletionTimestamp === undefined && pod) await deletePod(store.client, pod)
     },
     async tenantsChanged(server) {
       const desired = last.get(server)

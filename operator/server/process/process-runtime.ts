@@ -32,7 +32,7 @@ import { familyOfOwn } from './programs/own-engine.ts'
 import { blankPaths, portsOfOthers, type ServerPaths, serverPaths, readRecords, type Record } from './files/paths.ts'
 import type { EngineCertificate, EngineProgram } from './programs/program.ts'
 import { PROGRAMS } from './programs/programs.ts'
-import { withLockSoon, IMMEDIATE_SHUTDOWN, CLEAN_SHUTDOWN, stopServing } from './spawn/serving.ts'
+import { withLockSoon, IMMEDIATE_SHUTDOWN, CLEAN_SHUTDOWN, RESTART, stopServing } from './spawn/serving.ts'
 import { HANG_CHECK, type HangCheck, Supervisor } from './supervisor.ts'
 
 export interface ProcessRuntimeDeps {
@@ -228,6 +228,15 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     })
   }
 
+  async function restart({ metadata, spec }: DatabaseServer): Promise<void> {
+    const paths = serverPaths(directory, metadata.uid)
+    const program = PROGRAMS[partsOf(spec.motor).family]
+    if (!program) return
+    await supervised
+      .get(metadata.uid)
+      ?.supervisor.restart(() => withLockSoon(paths.root, () => stopServing(paths, program, RESTART)))
+  }
+
   /** Stops a server known only by its record: a former process may have left it, and no reconcile may have adopted it. */
   async function stop(paths: ServerPaths, { binaries: id }: Record): Promise<void> {
     const family = BINARIES.find((binaries) => binaries.id === id)?.family ?? familyOfOwn(id)
@@ -252,6 +261,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     motors: () => servableMotors(deps.compatibleMotors, { cache: deps.enginesCache, own: deps.ownEngines }),
     ensure,
     remove,
+    restart,
     onChange: (handler) => void handlers.push(handler),
     close,
   }

@@ -56,7 +56,7 @@ export interface SupervisorDeps {
  *        back-off ended │                     ▼     ▼
  *                       └──────────────────── failed
  *
- * A running server that needs other settings goes back to `starting`: `bringUp` then restarts it.
+ * A running server that needs other settings goes back to `starting`: `bringUp` then restarts it. `restart` stops it and goes back to `absent`.
  *
  * `release` stops the supervision and leaves the process running.
  */
@@ -97,6 +97,18 @@ export class Supervisor {
   announce(message: string): void {
     const isNew = this.#state.phase === 'starting' && this.#state.message !== message
     if (isNew) this.#set({ phase: 'starting', message })
+  }
+
+  /** Stops a running server by `stop`, after which `ensure` starts it again at once: this end is no failure. */
+  async restart(stop: () => Promise<unknown>): Promise<void> {
+    if (this.#state.phase !== 'running') return
+    this.#serving = undefined
+    this.#set({ phase: 'starting', message: 'it is restarted' })
+    try {
+      await stop()
+    } finally {
+      if (!this.#released.signal.aborted) this.#set({ phase: 'absent' })
+    }
   }
 
   /** Ends the supervision. Resolves when no step of a start is under way. */

@@ -22,6 +22,8 @@ function mortal(connection: Connection, statements: number): Connection {
     drops: dying(connection.drops),
     watch: dying(connection.watch),
     lockTable: connection.lockTable,
+    ended: connection.ended,
+    stalls: connection.stalls,
     inside: (database, work) => connection.inside(database, (session) => work(dying(session))),
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   }

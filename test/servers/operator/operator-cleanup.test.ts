@@ -136,21 +136,21 @@ test('a deletion reports CleanupBlocked while the server is down, until the serv
   for (const name of left) await admin.drop(name)
 })
 
-test('a deletion reports CleanupBlocked while its database cannot be dropped, until the deletion is forced', async () => {
-  const operatorOf = async () => startOperator({ target: server.target })
-  await using operator = await operatorOf()
+test('a deletion reports CleanupBlocked while its database cannot be closed, until the deletion is forced', async () => {
+  await using operator = await startOperator({ target: server.target })
   await operator.create('stuck')
   await ready(operator, 'stuck')
   const admin = await server.client()
   const { status } = operator.instances.get({ namespace: NAMESPACE, name: 'stuck' }) ?? {}
-  // A database that is a template cannot be dropped.
-  await admin.query(`ALTER DATABASE "${status?.name ?? ''}" IS_TEMPLATE true`)
+  const name = status?.name ?? ''
+  // The operator ends no session of the administrator.
+  await admin.query(`BEGIN; UPDATE pg_database SET datname = datname WHERE datname = '${name}'`)
   await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: 'stuck' })
   await operator.untilInstance('stuck', isBlocked)
   const annotations = { 'mooring.dev/force-delete': 'true' }
   await operator.store.mergePatch(SharedInstance, { namespace: NAMESPACE, name: 'stuck' }, { metadata: { annotations } })
   await gone(operator, 'stuck')
-  await admin.query(`ALTER DATABASE "${status?.name ?? ''}" IS_TEMPLATE false`)
+  await admin.query('ROLLBACK')
   await using engine = postgresqlAdmin(server.target)
-  await engine.drop(status?.name ?? '')
+  await engine.drop(name)
 })

@@ -1,23 +1,9 @@
 import type pg from 'pg'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { LIMITS, postgresqlBench } from '../../support/postgresql/engine.ts'
-import { patient } from '../../support/patience.ts'
+import { inTime } from '../../support/in-time.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
-
-/** Bound on the duration of a DELETE, a disable and an expiry, whatever locks tenants hold: 5 s on a quiet machine. */
-const BOUND_MS = patient(5_000)
-
-/** Fails unless `work` settles within {@link BOUND_MS}. */
-async function expectInTime<T>(work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`not done after ${BOUND_MS} ms`)), BOUND_MS)
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
   const bench = postgresqlBench(series)
@@ -47,7 +33,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
 
   test.each(work)('on its own role do not block %s', async (_, act) => {
     await holdsOwnRole(mallory)
-    await expectInTime(act(bench.admin, mallory))
+    await inTime(act(bench.admin, mallory))
   })
 
   test('taken repeatedly by many sessions do not block DELETE', async () => {
@@ -57,7 +43,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     }
     await holdsOwnRole(mallory)
     const holders = Array.from({ length: 6 }, hold)
-    await expectInTime(bench.admin.drop(mallory.name))
+    await inTime(bench.admin.drop(mallory.name))
     isOver = true
     await Promise.all(holders)
   })
@@ -70,7 +56,7 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     const client = await bench.as(mallory)
     await client.query('CREATE TABLE t (n int)')
     await client.query(`BEGIN; ${sql} ${leaving.name}`)
-    await expectInTime(bench.admin.drop(leaving.name))
+    await inTime(bench.admin.drop(leaving.name))
   })
 
   test('on the databases of neighbours, templates and spares block neither DELETE nor claims', async () => {
@@ -80,18 +66,18 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     await client.query(
       `BEGIN; ${rows.map(({ name }) => `ALTER ROLE ${mallory.name} IN DATABASE ${name} SET work_mem = '8MB'`).join('; ')}`,
     )
-    await expectInTime(bench.tenant(`claimed${round}`))
+    await inTime(bench.tenant(`claimed${round}`))
     await client.query('BEGIN').catch(() => undefined)
     const again = await bench.as(mallory)
     await again.query(`BEGIN; ALTER ROLE ${mallory.name} IN DATABASE ${leaving.name} SET work_mem = '8MB'`)
-    await expectInTime(bench.admin.drop(leaving.name))
+    await inTime(bench.admin.drop(leaving.name))
   })
 
   test('on a table with a grant to the neighbour do not block DELETE of the neighbour', async () => {
     const client = await bench.as(mallory)
     await client.query(`CREATE TABLE t (n int); GRANT SELECT ON t TO ${leaving.name}`)
     await client.query('BEGIN; LOCK TABLE t')
-    await expectInTime(bench.admin.drop(leaving.name))
+    await inTime(bench.admin.drop(leaving.name))
   })
 
   test('in a chain of waiting sessions do not block disableLogin', async () => {
@@ -101,14 +87,14 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     const waitsForFirst = second?.query('SELECT pg_advisory_lock(1)').catch(() => undefined)
     await third?.query(`BEGIN; ALTER ROLE ${mallory.name} PASSWORD 'x'`)
     const waitsForSecond = third?.query('SELECT pg_advisory_lock(2)').catch(() => undefined)
-    await expectInTime(bench.admin.disableLogin(mallory.name))
+    await inTime(bench.admin.disableLogin(mallory.name))
     await Promise.all([waitsForFirst, waitsForSecond])
   })
 
   test('of a session on a template do not delay the error that the template is in use', async () => {
     await holdsOwnRole(mallory)
     const copy = { name: `copy${round}`, password: 'password-of-copy' }
-    await expect(expectInTime(bench.admin.claim(copy, LIMITS, { template: mallory.name }))).rejects.toMatchObject({
+    await expect(inTime(bench.admin.claim(copy, LIMITS, { template: mallory.name }))).rejects.toMatchObject({
       code: 'template_in_use',
     })
   })
@@ -120,8 +106,8 @@ describe.each(SERIES)('PostgreSQL %s: locks of a tenant', (series) => {
     const granter = await bench.as(mallory)
     await granter.query('CREATE TABLE t (n int)')
     await granter.query(`BEGIN; ${held.map(({ name }) => `GRANT SELECT ON t TO ${name}`).join('; ')}`)
-    const disabled = held.map(({ name }) => expectInTime(bench.admin.disableLogin(name)))
-    const claimed = Array.from({ length: 5 }, (_, index) => expectInTime(bench.tenant(`claimed${round}x${index}`)))
+    const disabled = held.map(({ name }) => inTime(bench.admin.disableLogin(name)))
+    const claimed = Array.from({ length: 5 }, (_, index) => inTime(bench.tenant(`claimed${round}x${index}`)))
     const [first] = await Promise.all(claimed)
     await Promise.all(disabled)
     if (first) await bench.admin.verify(first)

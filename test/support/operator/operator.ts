@@ -127,6 +127,7 @@ export function runtimeAt({ host, port }: AdminTarget): ServerRuntime {
     motors: () => Promise.resolve(new Map([[MOTOR, { version: '15.4.0' }]])),
     ensure: () => Promise.resolve({ phase: 'running', host, port, admin: { host, port } }),
     remove: () => Promise.resolve(true),
+    restart: () => Promise.resolve(),
     onChange: () => undefined,
     close: () => Promise.resolve(),
   }

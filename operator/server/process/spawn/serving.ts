@@ -94,6 +94,11 @@ export const CLEAN_SHUTDOWN: readonly Step[] = [
   { signal: 'fast', ms: 4000 },
   { signal: 'immediate', ms: 400 },
 ]
+/** Steps for a server with a statement that nothing ends: its other sessions end properly, and then the server. */
+export const RESTART: readonly Step[] = [
+  { signal: 'fast', ms: 1500 },
+  { signal: 'immediate', ms: 1500 },
+]
 /** Steps for a server whose data will be removed. */
 export const IMMEDIATE_SHUTDOWN: readonly Step[] = [{ signal: 'immediate', ms: 5000 }]
 

@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { MooringError } from '../../../shared/errors.ts'
+import { EngineCode, LoginState } from '../engine.ts'
+import { kindOf, readTenant } from './catalog.ts'
+import { type Connection, quoteName } from './connection.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
+import { SqlState, sqlStateOf } from './errors.ts'
+
+/** Number of attempts to drop a role that receives new grants meanwhile. */
+const DROP_ATTEMPTS = 5
+/** Time in ms for which a caller waits for a removal. */
+const PATIENCE_MS = 2_500
+/** Maximum number of removals at a time, fewer than there are connections for drops. */
+const CONCURRENCY = 2
+/** Pause between two checks whether another removal has ended. */
+const PAUSE_MS = 50
+
+interface Deps {
+  readonly connection: Connection
+  /** Names of databases that this process is building, which must not be dropped. */
+  readonly inFlight: ReadonlySet<string>
+}
+
+/**
+ * Result of a removal. `in use`: a session in the database goes on, and only its end helps. `stalled`: the removal waits for something else,
+ * or for other removals that do, and may go on.
+ */
+export type Removal = 'done' | 'in use' | 'stalled'
+
+/**
+ * Removal of closed databases with their roles. A removal may take long: in 15, DROP DATABASE waits until every process of the server has
+ * accepted a barrier, and a loop of any tenant that checks for no interrupts keeps it waiting. So no caller waits for its end. Few begin at a
+ * time: the others would wait for the same barrier, each on a connection.
+ */
+export interface Removals {
+  /**
+   * Removes the database and the role of a name that accept no logins, other tenants' grants to the role included, and verifies that the
+   * catalog has neither. Returns after 2.5 s at most.
+   * @throws errors of the server that no session of a tenant causes
+   */
+  remove(name: string): Promise<Removal>
+}
+
+/** A session in the database goes on. */
+const IN_USE = 'in use'
+
+/** States of statements that sessions of tenants may cause: canceled by its bound, database in use, lock not available. */
+const STALLED: readonly unknown[] = [SqlState.queryCanceled, SqlState.objectInUse, SqlState.lockNotAvailable]
+
+interface Run {
+  readonly since: number
+  readonly result: Promise<Removal>
+}
+
+export function createRemovals({ connection, inFlight }: Deps): Removals {
+  const { stalls } = connection
+  const running = new Map<string, Run>()
+
+  async function dropDatabase(name: string): Promise<void> {
+    await connection.drops.query(`DROP DATABASE IF EXISTS ${quoteName(name)} WITH (FORCE)`)
+  }
+
+  /** Ends the sessions of a role, and those in its database. @throws MooringError with {@link IN_USE} when one goes on */
+  async function vacate(name: string): Promise<void> {
+    const ending = { session: connection.tenants, ended: connection.ended }
+    if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted)))
+      throw new MooringError(IN_USE, `a session of ${name} goes on`)
+  }
+
+  async function dropRole(role: string, attempts = DROP_ATTEMPTS): Promise<void> {
+    await vacate(role)
+    try {
+      await connection.tenants.query(`DROP ROLE IF EXISTS ${quoteName(role)}`)
+    } catch (error) {
+      if (attempts === 1 || sqlStateOf(error) !== SqlState.dependentObjects) throw error
+      await release(role)
+      await dropRole(role, attempts - 1)
+    }
+  }
+
+  /** Removes grants and policies for the role in other tenants' databases, which would prevent DROP ROLE. */
+  async function release(role: string): Promise<void> {
+    // Revokes the role's privileges on databases. The maintenance database itself has no object of a tenant.
+    await connection.tenants.query(`DROP OWNED BY ${quoteName(role)}`)
+    for (const database of await databasesNaming(role)) {
+      if (inFlight.has(database)) throw new MooringError(EngineCode.unavailable, `${role} is being copied`)
+      if (kindOf(database) === 'making' || kindOf(database) === 'trash') await dropDatabase(database)
+      else await releaseInside(database, role)
+    }
+  }
+
+  async function databasesNaming(role: string): Promise<readonly string[]> {
+    const rows = await connection.query<{ datname: string }>(
+      `SELECT DISTINCT datname FROM pg_shdepend JOIN pg_database d ON d.oid = dbid
+       WHERE refclassid = 'pg_authid'::regclass AND refobjid = (SELECT oid FROM pg_roles WHERE rolname = $1)`,
+      [role],
+    )
+    return rows.map(({ datname }) => datname)
+  }
+
+  async function releaseInside(database: string, role: string): Promise<void> {
+    await connection.inside(database, (session) => session.query(`DROP OWNED BY ${quoteName(role)} CASCADE`))
+  }
+
+  async function removeNow(name: string): Promise<void> {
+    const found = await readTenant(connection, name)
+    if (found.database) {
+      // DROP DATABASE would wait for 5 s, with a lock on the database.
+      await vacate(name)
+      await dropDatabase(name)
+    }
+    if (found.login !== LoginState.absent) await dropRole(name)
+    const left = await readTenant(connection, name)
+    if (left.database || left.login !== LoginState.absent)
+      throw new MooringError(EngineCode.failed, `${name} is still in the catalog`)
+  }
+
+  async function run(name: string): Promise<Removal> {
+    try {
+      await removeNow(name)
+      stalls.removalDone(name)
+      return 'done'
+    } catch (error) {
+      const code = error instanceof MooringError ? error.code : undefined
+      if (code === EngineCode.unavailable) return 'stalled'
+      const isInUse = code === IN_USE
+      if (!isInUse && !STALLED.includes(sqlStateOf(error))) throw error
+      stalls.removalStalled(name, isInUse ? 'own' : 'others')
+      return isInUse ? 'in use' : 'stalled'
+    }
+  }
+
+  function begin(name: string): Run {
+    const result = run(name).finally(() => running.delete(name))
+    // A caller may have stopped to wait.
+    result.catch(() => undefined)
+    const begun = { since: performance.now(), result }
+    running.set(name, begun)
+    return begun
+  }
+
+  /** Whether a removal takes longer than a caller waits: the next ones would do so too. */
+  const isStalled = (): boolean => [...running.values()].some(({ since }) => performance.now() - since > PATIENCE_MS)
+
+  /** Returns the removal of the name, once it can begin; undefined when it cannot before `deadline`. */
+  async function join(name: string, deadline: number): Promise<Run | undefined> {
+    while (!running.has(name) && running.size >= CONCURRENCY) {
+      if (isStalled() || performance.now() >= deadline) return undefined
+      await delay(PAUSE_MS)
+    }
+    return running.get(name) ?? begin(name)
+  }
+
+  return {
+    async remove(name) {
+      const deadline = performance.now() + PATIENCE_MS
+      const under = await join(name, deadline)
+      if (!under) return 'stalled'
+      const waiting = new AbortController()
+      const late = delay(Math.max(0, deadline - performance.now()), 'stalled' as const, { signal: waiting.signal })
+      try {
+        const result = await Promise.race([under.result, late.catch(() => 'stalled' as const)])
+        if (result === 'stalled' && running.has(name)) stalls.removalStalled(name, 'others')
+        return result
+      } finally {
+        waiting.abort()
+      }
+    },
+  }
+}

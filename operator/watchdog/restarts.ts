@@ -1,0 +1,88 @@
+import type { Logger } from 'pino'
+import { Counter, type Registry } from 'prom-client'
+import { DatabaseServer, FORCED_RESTART, ServerReason } from '../../crds/database-server.ts'
+import { SHARED_NAMESPACE } from '../../crds/names.ts'
+import { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Cache } from '../../store/cache.ts'
+import { conditionOf, ready, withCondition, withoutCondition } from '../../store/conditions.ts'
+import { isStoreError, keyOf, type Store } from '../../store/port.ts'
+import type { Events } from '../events/events.ts'
+import type { ServerRuntime } from '../server/runtime.ts'
+
+/** Minimum time between two forced restarts of one server, in ms: a restart ends the sessions of all its tenants. */
+export const RESTART_INTERVAL_MS = 600_000
+
+export interface RestartsDeps {
+  readonly store: Pick<Store, 'patchStatus'>
+  readonly servers: Cache<typeof DatabaseServer>
+  /** Instances, with the index `server`. */
+  readonly instances: Cache<typeof SharedInstance>
+  readonly runtime: Pick<ServerRuntime, 'restart'>
+  readonly events: Events
+  readonly log: Pick<Logger, 'warn'>
+  readonly registry: Registry
+  readonly now: () => Date
+}
+
+/** Reason of the event about a statement that nothing ended, and for which a server may have been restarted. */
+export const STATEMENT_STUCK = ServerReason.StatementStuck
+
+/** Forced restarts of servers with a statement that nothing ends, and that other work waits for; the same for all engines and runtimes. */
+export interface Restarts {
+  /**
+   * Restarts a server, given by its object name, unless that was done within the last ten minutes: a condition of the DatabaseServer has the
+   * time, so that a restart of the operator does not shorten them. Events tell the administrator and the tenants of the server.
+   * @returns whether the server was restarted
+   */
+  request(server: string): Promise<boolean>
+}
+
+export function createRestarts({ store, servers, instances, runtime, events, log, registry, now }: RestartsDeps): Restarts {
+  const restarts = new Counter({
+    name: 'mooring_database_server_forced_restarts_total',
+    help: 'Restarts of database servers with a statement that could not be ended.',
+    registers: [registry],
+  })
+  /** Time of the last restart by this process, in ms since the epoch, by uid of the server: the cache may not show it yet. */
+  const last = new Map<string, number>()
+
+  function isDue(server: DatabaseServer): boolean {
+    const recorded = Date.parse(conditionOf(server, FORCED_RESTART)?.lastTransitionTime ?? '') || 0
+    return now().getTime() - Math.max(recorded, last.get(server.metadata.uid) ?? 0) >= RESTART_INTERVAL_MS
+  }
+
+  /** Records the restart before it happens. @returns false when the server has changed meanwhile */
+  async function record(server: DatabaseServer, message: string): Promise<boolean> {
+    const { uid, resourceVersion, generation } = server.metadata
+    // A condition keeps its time while its status stays the same.
+    const others = withoutCondition(server.status?.conditions, FORCED_RESTART)
+    const stamp = { type: FORCED_RESTART, generation, now: now() }
+    const conditions = withCondition(others, ready(ServerReason.StatementStuck, message), stamp)
+    try {
+      await store.patchStatus(DatabaseServer, keyOf(server), { conditions }, { uid, resourceVersion })
+      return true
+    } catch (error) {
+      if (isStoreError(error, 'conflict') || isStoreError(error, 'not_found')) return false
+      throw error
+    }
+  }
+
+  return {
+    async request(name) {
+      const server = servers.get({ namespace: SHARED_NAMESPACE, name })
+      if (server?.metadata.deletionTimestamp !== undefined || !server || !isDue(server)) return false
+      const message = 'it was restarted because a statement of a tenant could not be ended, and other work waited for it'
+      if (!(await record(server, message))) return false
+      last.set(server.metadata.uid, now().getTime())
+      restarts.inc()
+      log.warn({ server: name }, 'database server restarted because of a statement that cannot be ended')
+      events.failure({ kind: DatabaseServer, metadata: server.metadata, reason: STATEMENT_STUCK, note: message })
+      const note =
+        'its database server was restarted, which ended all sessions: a statement in a database there could not be ended'
+      for (const { metadata } of instances.byIndex('server', name))
+        events.failure({ kind: SharedInstance, metadata, reason: 'ServerRestarted', note })
+      await runtime.restart(server)
+      return true
+    },
+  }
+}

@@ -1,0 +1,133 @@
+import type pg from 'pg'
+import { afterEach, describe, expect, test } from 'vitest'
+import { postgresqlBench, until } from '../../support/postgresql/engine.ts'
+import { inTime } from '../../support/in-time.ts'
+import { SOON } from '../../support/patience.ts'
+import { SERIES } from '../../support/postgresql/postgres.ts'
+import { connect } from '../../../operator/engines/postgresql/connection.ts'
+import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
+import { copyNothing, loop, readNothing } from '../../support/postgresql/stuck.ts'
+
+const OWNER = 'a1b2c3d4'
+
+describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or wait for locks', (series) => {
+  const bench = postgresqlBench(series)
+
+  afterEach(() => bench.server.crash())
+
+  /** Waits until a tenant has a session in this wait; null: one that computes. */
+  async function untilIn(name: string, wait: string | null): Promise<void> {
+    const root = await bench.server.client()
+    await until(async () => {
+      const { rowCount } = await root.query(
+        `SELECT FROM pg_stat_activity WHERE usename = $1 AND state = 'active' AND wait_event IS NOT DISTINCT FROM $2`,
+        [name, wait],
+      )
+      return rowCount === 1
+    })
+    await root.end()
+  }
+
+  /** Returns the directories of databases that the catalog does not have. */
+  async function strayDirectories(): Promise<readonly string[]> {
+    const root = await bench.server.client()
+    const { rows } = await root.query<{ oid: string }>(
+      `SELECT oid FROM pg_ls_dir('base') AS oid WHERE oid ~ '^[0-9]+$' AND oid::oid NOT IN (SELECT oid FROM pg_database)`,
+    )
+    await root.end()
+    return rows.map(({ oid }) => oid)
+  }
+
+  async function discarded(): Promise<number> {
+    return (await bench.admin.discarded()).length
+  }
+
+  async function expectOpen(client: pg.Client): Promise<void> {
+    expect((await client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+  }
+
+  /** Waits until nothing is left of what was dropped. As after a restart, a new administration does not know what could not be removed. */
+  async function untilRemoved(): Promise<void> {
+    await using admin = postgresqlAdmin(bench.server.target)
+    const leftovers = async () => {
+      while (await admin.tidy(0));
+      return (await admin.catalog()).leftovers
+    }
+    await expect.poll(leftovers, SOON).toEqual([])
+    expect(await discarded()).toBe(0)
+    expect(await strayDirectories()).toEqual([])
+  }
+
+  test('delays no DELETE, reset or tidy of others or of its own, which remove the data after the statement', async () => {
+    await bench.settle(0)
+    const looping = await bench.tenant('looping')
+    const kept = await bench.tenant('kept')
+    const others = Array.from({ length: 3 }, (_, index) => `other${index}`)
+    for (const name of others) await bench.tenant(name)
+    await (await bench.as(kept)).query('CREATE TABLE t (n int)')
+    await loop(await bench.as(looping))
+    await untilIn('looping', null)
+
+    await Promise.all(others.map((name) => inTime(bench.admin.drop(name, OWNER))))
+    await inTime(bench.admin.reset('kept', {}))
+    await inTime(bench.admin.reset('looping', {}))
+    await inTime(bench.admin.drop('looping'))
+    for (let round = 0; round < 2; round++) await inTime(bench.admin.tidy(1))
+
+    const { tenants, spare } = await bench.admin.catalog()
+    expect({ tenants: [...tenants.keys()], spare }).toEqual({ tenants: ['kept'], spare: 1 })
+    expect((await (await bench.as(kept)).query(`SELECT to_regclass('t') AS t`)).rows).toEqual([{ t: null }])
+    for (const name of ['looping', ...others]) expect(await bench.admin.find(name)).toEqual({ database: false, login: 'absent' })
+    await expect(bench.as(looping)).rejects.toMatchObject({ code: '28P01' })
+    // In 14 only a session in the database, or of its role, delays the removal of a database.
+    const left = async () => {
+      await bench.settle(1)
+      return discarded()
+    }
+    await expect.poll(left, SOON).toBe(series === '15' ? others.length + 3 : 2)
+    const tags = (await bench.admin.discarded()).filter((owner) => owner === OWNER)
+    expect(tags).toHaveLength(series === '15' ? others.length : 0)
+
+    await bench.server.crash()
+    await untilRemoved()
+  })
+
+  test.each([
+    { does: 'sends nothing in COPY FROM STDIN', wait: 'ClientRead', start: (client: pg.Client) => copyNothing(client, 't') },
+    { does: 'does not read its result', wait: 'ClientWrite', start: readNothing },
+  ])('whose client $does ends only when a drop waits for it', async ({ wait, start }) => {
+    const idle = await bench.tenant('idle')
+    const [client, bystander] = [await bench.as(idle), await bench.as(idle)]
+    await client.query('CREATE TABLE t (n int)')
+    await bystander.query('BEGIN; SELECT 1')
+    start(client)
+    await untilIn('idle', wait)
+    await bench.tenant('leaving')
+    await inTime(bench.admin.drop('leaving'))
+    await untilRemoved()
+    await expectOpen(bystander)
+    // In 14 nothing waits for such a session.
+    if (series === '14') await untilIn('idle', wait)
+    await bench.admin.drop('idle')
+  })
+
+  test('is suspended past its bound, and the server needs a restart once work for others waits for it', async () => {
+    const connection = connect(bench.server.target)
+    await using admin = postgresqlAdmin(bench.server.target, connection)
+    const enforce = createWatchdog(connection, { survivalMs: 0, stallMs: 0 })
+    const late = () => enforce({ statementMs: 0, idleTransactionMs: 600_000, sizeBytes: 2 ** 40 })
+    const [looping] = [await bench.tenant('looping'), await bench.tenant('leaving')]
+    await loop(await bench.as(looping))
+    await untilIn('looping', null)
+    expect(await late()).toEqual({ cancelled: 1, ended: 0 })
+    expect(await late()).toEqual({ cancelled: 0, ended: 1, stuck: ['looping'] })
+    await expect(bench.as(looping)).rejects.toMatchObject({ code: '28P01' })
+    await inTime(admin.drop('leaving'))
+    expect(await late()).toEqual({
+      ...{ cancelled: 0, ended: 1, stuck: ['looping'] },
+      // In 14 nothing waits for the statement of another tenant.
+      ...(series === '15' && { needsRestart: true }),
+    })
+  })
+})

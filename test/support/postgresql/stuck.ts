@@ -1,0 +1,35 @@
+import type pg from 'pg'
+
+/** Members of the driver's connection that its types omit. */
+interface Wire {
+  readonly stream: { pause(): void }
+  query(text: string): void
+}
+
+const wireOf = (client: pg.Client): Wire => (client as pg.Client & { readonly connection: Wire }).connection
+
+/**
+ * Starts a statement that runs for hours in a loop without checks for interrupts. Neither a cancellation nor the end of its session stops it;
+ * the end of the server does, with an error that is ignored.
+ */
+export async function loop(client: pg.Client): Promise<void> {
+  await client.query(
+    'CREATE TEMP TABLE endless AS SELECT array_agg(i) AS a, array_agg(-i - 1) AS b FROM generate_series(0, 1000000) AS i',
+  )
+  client.query('SELECT a && b FROM endless').catch(() => undefined)
+}
+
+/** Starts `COPY … FROM STDIN` and sends no data. */
+export function copyNothing(client: pg.Client, table: string): void {
+  const ignore = () => undefined
+  client.query({
+    submit: (wire: Wire) => wire.query(`COPY ${table} FROM STDIN`),
+    ...{ handleCopyInResponse: ignore, handleError: ignore, handleReadyForQuery: ignore, handleCommandComplete: ignore },
+  } as unknown as pg.Submittable)
+}
+
+/** Requests a result that is larger than all buffers, and reads none of it. */
+export function readNothing(client: pg.Client): void {
+  wireOf(client).stream.pause()
+  client.query(`SELECT repeat('x', 1000) FROM generate_series(1, 100000)`).catch(() => undefined)
+}
