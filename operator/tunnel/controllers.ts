@@ -60,6 +60,12 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     if (!tunnel) return endpoints.list().map(keyOf)
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
+  const endpointOfDatabase = (key: Key): readonly Key[] => {
+    const database = databases.get(key)
+    if (!database) return endpoints.list().map(keyOf)
+    return database.status?.sshTunnel ? [{ name: database.status.sshTunnel.endpointRef.name }] : []
+  }
+  const sshEndpointOf = ({ status }: DedicatedDatabase): string => status?.sshTunnel?.endpointRef.name ?? ''
   /** Aspect of a tunnel that its endpoint depends on. */
   const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
   const passwordsOf =
@@ -95,6 +101,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         objectsOf(endpoints),
         changesOf(regions, () => endpoints.list().map(keyOf)),
         laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
+        laterThan(aspectChangesOf(databases, sshEndpointOf, endpointOfDatabase), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
         eventsOf((enqueue) => issuers.acme?.onEndpoint((name) => enqueue({ name })) ?? (() => undefined)),
       ],
