@@ -39,3 +39,5 @@ export const sharedCertificate = (endpoint: string): string => `endpoint-${endpo
 export const unknownHostsSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
 /** Name of the Secret with a tunnel's own certificate. */
 export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`
+/** Name of the Secret with the header values of a tunnel, copied from Secrets of its namespace. */
+export const headerValuesSecret = (hostname: string): string => `tunnel-${hostname}-headers`

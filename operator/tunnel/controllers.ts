@@ -14,6 +14,7 @@ import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
+import { hasReferences } from './header-values.ts'
 import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
 import { createTunnelReconciler } from './reconciler.ts'
@@ -68,6 +69,8 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
   const sshEndpointOf = ({ status }: DedicatedDatabase): string => status?.sshTunnel?.endpointRef.name ?? ''
   /** Aspect of a tunnel that its endpoint depends on. */
   const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
+  /** Aspect of a tunnel that the permissions of its edges depend on. */
+  const readOf = (tunnel: Tunnel): string => `${addressOf(tunnel)} ${hasReferences(tunnel)}`
   const passwordsOf =
     (kind: string) =>
     ({ namespace, name }: Key): readonly Key[] =>
@@ -114,7 +117,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         await runtime.tunnelsChanged?.(name)
         return { result: 'settled', reason: 'TunnelsAdmitted' }
       },
-      sources: [laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), ADMIT_AFTER_MS)],
+      sources: [laterThan(aspectChangesOf(tunnels, readOf, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',

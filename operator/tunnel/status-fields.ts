@@ -1,6 +1,13 @@
 import type { Condition } from '../../crds/kind.ts'
 import { annotations } from '../../crds/names.ts'
-import { KEYS_USABLE, KeysUsableReason, RENEWING, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
+import {
+  HEADERS_USABLE,
+  KEYS_USABLE,
+  KeysUsableReason,
+  RENEWING,
+  type Tunnel,
+  type TunnelCertificate,
+} from '../../crds/tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
@@ -12,10 +19,18 @@ import { withHistory } from './certificate-history.ts'
 import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
-/** Conditions beside `Ready`. */
-export function conditionsOf({ tunnel, now }: Observed, renewing: Decision | undefined): readonly Condition[] {
+/** Conditions beside `Ready`. `headers`: condition about header values; null: it stays. */
+export function conditionsOf(
+  { tunnel, now }: Observed,
+  renewing: Decision | undefined,
+  headers: Decision | undefined | null = null,
+): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
-  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel) }
+  const decisions = {
+    [RENEWING]: renewing,
+    [KEYS_USABLE]: unusableKeys(tunnel),
+    ...(headers !== null && { [HEADERS_USABLE]: headers }),
+  }
   return Object.entries(decisions).reduce(
     (conditions, [type, decision]) =>
       decision ? withCondition(conditions, decision, { type, ...stamp }) : withoutCondition(conditions, type),
