@@ -23,13 +23,13 @@ export interface HeaderKeeperDeps {
 /** State of the header values of a tunnel that come from Secrets. */
 export interface KeptHeaders {
   readonly fields: Pick<StatusFields<typeof Tunnel>, 'headerValues'>
-  /** Condition about missing values: undefined when there is none, null when it stays as reported. */
-  readonly problem: Decision | undefined | null
+  /** Condition about missing values: null when there is none, undefined when it stays as reported. */
+  readonly problem: Decision | null | undefined
   /** Time in milliseconds until the Secrets are read again; undefined without references. */
   readonly againMs: number | undefined
 }
 
-const NONE: KeptHeaders = { fields: {}, problem: undefined, againMs: undefined }
+const NONE: KeptHeaders = { fields: {}, problem: null, againMs: undefined }
 
 /** Interval of reading the Secrets of a tunnel, which are not watched. */
 const POLL_MS = 10_000
@@ -74,7 +74,7 @@ export function createHeaderKeeper({ store, tunnels, now }: HeaderKeeperDeps): H
     dueAt.set(tunnel.metadata.uid, at + againMs)
     return {
       fields: { headerValues: { observedGeneration: tunnel.metadata.generation, version: metadata.resourceVersion } },
-      problem: problemOf(tunnel, problems),
+      problem: problemOf(tunnel, problems) ?? null,
       againMs,
     }
   }
@@ -100,7 +100,7 @@ export function createHeaderKeeper({ store, tunnels, now }: HeaderKeeperDeps): H
         return { ...NONE, fields: { headerValues: null } }
       }
       const rest = restMs(tunnel, now().getTime())
-      if (rest !== undefined) return { fields: {}, problem: null, againMs: rest }
+      if (rest !== undefined) return { fields: {}, problem: undefined, againMs: rest }
       return read(tunnel, endpoint, hostname)
     },
   }

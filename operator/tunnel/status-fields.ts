@@ -19,17 +19,17 @@ import { withHistory } from './certificate-history.ts'
 import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
-/** Conditions beside `Ready`. `headers`: condition about header values; null: it stays. */
+/** Conditions beside `Ready`. `headers`: condition about header values; null: there is none, undefined: it stays. */
 export function conditionsOf(
   { tunnel, now }: Observed,
   renewing: Decision | undefined,
-  headers: Decision | undefined | null = null,
+  headers?: Decision | null,
 ): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
   const decisions = {
     [RENEWING]: renewing,
     [KEYS_USABLE]: unusableKeys(tunnel),
-    ...(headers !== null && { [HEADERS_USABLE]: headers }),
+    ...(headers !== undefined && { [HEADERS_USABLE]: headers ?? undefined }),
   }
   return Object.entries(decisions).reduce(
     (conditions, [type, decision]) =>
