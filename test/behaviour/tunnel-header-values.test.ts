@@ -65,15 +65,15 @@ test('while a value is replaced, each request has the old value or the new one',
   await using client = await sshUser.forward(tunnel, localPort)
   await vi.waitFor(async () => expect((await visit(deployment.installation.ca, tunnel, '/')).status).toBe(200), LATER)
   const seen = new Set<string | undefined>()
-  let isOver = false
+  const over = new AbortController()
   const visiting = (async () => {
-    while (!isOver) seen.add((await received(tunnel)).authorization as string | undefined)
+    while (!over.signal.aborted) seen.add((await received(tunnel)).authorization)
   })()
   for (const value of ['Bearer 1', 'Bearer 2', 'Bearer 3']) {
     await patch(tunnel, authorization(value))
     await receives(tunnel, { authorization: value })
   }
-  isOver = true
+  over.abort()
   await visiting
   expect([...seen]).toEqual(['Bearer 0', 'Bearer 1', 'Bearer 2', 'Bearer 3'])
   expect(client.said()).not.toContain('closed')
