@@ -133,6 +133,8 @@ test(
 
     const withDomain = ['--reuse-values', '--set', 'edges.domain=tunnels.example', ...WAIT]
     await upgrade(withDomain)
+    // The SSH tunnel of a database is there.
+    await kubectl(['annotate', 'tunnelendpoint', 'default', 'mooring.dev/allow-deletion=true'])
     await kubectl(['delete', 'tunnelendpoint', 'default', KUBECTL_WAIT])
     await upgrade(withDomain)
     await ready('tunnelendpoint/default')
