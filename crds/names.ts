@@ -18,8 +18,10 @@ export const labels = {
   namespace: 'mooring.dev/namespace',
   /** On a credential Secret: the DatabaseServer chosen for the instance. It is set before the status names the server. */
   server: 'mooring.dev/server',
-  /** On a Secret with a certificate or host keys: the TunnelEndpoint whose edges use it. */
+  /** On a Secret with a certificate: the TunnelEndpoint whose edges use it. */
   endpoint: 'mooring.dev/endpoint',
+  /** `"true"` on a Secret with the host keys of a domain. */
+  hostKeys: 'mooring.dev/host-keys',
   /** On objects that Mooring made itself, such as the three group RoleBindings of a namespace. */
   managedBy: 'app.kubernetes.io/managed-by',
   /** On an object that a POST with an Idempotency-Key made under a name of the client's choice: hash of the key and its owner. */
@@ -59,6 +61,8 @@ export const annotations = {
   keepBackups: 'mooring.dev/keep-backups',
   /** On a DedicatedDatabase restored from a database of another namespace: the API server's permission, a MAC over both. */
   restoreGrant: 'mooring.dev/restore-grant',
+  /** `"true"` on a Region or TunnelEndpoint permits its deletion while it has databases or tunnels. */
+  allowDeletion: 'mooring.dev/allow-deletion',
   /** `"true"` on the Namespace mooring-shared permits that uninstalling deletes all databases. */
   deleteData: 'mooring.dev/delete-data',
   /** On a CustomResourceDefinition: version of the program that applied it. */

@@ -59,6 +59,9 @@ export const RegionSpec = z.object({
     .describe('Labels of the nodes that database servers run on.'),
 })
 
+/** Number of objects, some seconds old. While one is not 0, the API server refuses to delete the Region (docs/install.md, "Deleting"). */
+const count = (about: string) => z.int().min(0).optional().describe(about)
+
 /** Location where databases and tunnels run. */
 export const Region = defineKind({
   kind: 'Region',
@@ -67,12 +70,20 @@ export const Region = defineKind({
   namespaced: false,
   description: 'Location where databases and tunnels run.',
   spec: RegionSpec,
-  status: z.object({ ...commonStatus }),
+  status: z.object({
+    ...commonStatus,
+    instances: count('Number of shared databases in the region.'),
+    databases: count('Number of dedicated databases in the region.'),
+    tunnels: count('Number of tunnels in the region.'),
+  }),
   immutable: ['spec.id', 'spec.regionId'],
   columns: [
     { name: 'Id', type: 'string', jsonPath: '.spec.id' },
     { name: 'RegionId', type: 'integer', jsonPath: '.spec.regionId' },
     { name: 'Display', type: 'string', jsonPath: '.spec.name' },
+    { name: 'Instances', type: 'integer', jsonPath: '.status.instances' },
+    { name: 'Databases', type: 'integer', jsonPath: '.status.databases' },
+    { name: 'Tunnels', type: 'integer', jsonPath: '.status.tunnels' },
     ...READY_COLUMNS,
     AGE_COLUMN,
   ],

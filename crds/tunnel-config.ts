@@ -3,6 +3,7 @@ import { ADDRESS_RULE } from './formats/address-list.ts'
 import { isFields } from './formats/fields.ts'
 import type { DeepReadonly, Rule } from './kind.ts'
 import { isWholeKey } from './formats/ssh-public-key.ts'
+import { OBJECT_NAME } from './parts/acme-settings.ts'
 
 /** Credentials that SSH logins may use. */
 export const AUTH_MODES = ['key', 'token', 'both'] as const
@@ -32,16 +33,43 @@ const RESERVED_PREFIX = 'x-forwarded-'
 
 const Entry = z.string().max(64).regex(ENTRY, ADDRESS_RULE.message).describe('An IP address or a CIDR range.')
 
-/** A header that the edge sets or removes. */
+const name = z.string().max(64).regex(TOKEN, 'must be a header name').describe('Name of the header.')
+const type = z.enum(['request', 'response']).describe('Message that the change applies to.')
+
+/** Value of a header that the edge sets. */
+export const HeaderValue = z.string().max(1024).regex(FIELD_VALUE, 'must be printable, on one line, without blanks at its ends')
+
+/** A header that the edge sets or removes, as the REST API takes it. */
 export const HeaderModification = z.object({
-  name: z.string().max(64).regex(TOKEN, 'must be a header name').describe('Name of the header.'),
-  value: z
-    .string()
-    .max(1024)
-    .regex(FIELD_VALUE, 'must be printable, on one line, without blanks at its ends')
-    .describe('Value that replaces all existing values; an empty value removes the header.'),
-  type: z.enum(['request', 'response']).describe('Message that the change applies to.'),
+  name,
+  value: HeaderValue.describe('Value that replaces all existing values; an empty value removes the header.'),
+  type,
 })
+
+/** Key of a Secret in the namespace of the tunnel. */
+const SecretKeyRef = z.object({
+  name: z.string().max(253).regex(OBJECT_NAME, 'must be the name of an object').describe('Name of the Secret.'),
+  key: z
+    .string()
+    .max(253)
+    .regex(/^[-._a-zA-Z0-9]+$/, 'must be a key of a Secret')
+    .describe('Key of the Secret.'),
+})
+export type SecretKeyRef = Readonly<z.output<typeof SecretKeyRef>>
+
+/** A header that the edge sets or removes, as the resource has it. */
+const StoredHeaderModification = z.object({
+  name,
+  value: HeaderValue.optional().describe(
+    'Value that replaces all existing values, readable by all who can read the tunnel; an empty value removes the header.',
+  ),
+  valueFrom: z
+    .object({ secretKeyRef: SecretKeyRef.describe('Key of a Secret in the namespace of the tunnel.') })
+    .optional()
+    .describe('Source of a value that may be secret, in place of `value`. While it is missing, the header is removed.'),
+  type,
+})
+export type StoredHeaderModification = DeepReadonly<z.output<typeof StoredHeaderModification>>
 
 /** Settings of a tunnel (docs/api.md, "Tunnels"). Empty address lists allow every address. */
 export const TunnelConfig = z.object({
@@ -50,7 +78,7 @@ export const TunnelConfig = z.object({
   forwardToOtherHosts: z.boolean().default(false).describe('Whether the target may be on another host than the client.'),
   sshIPWhitelist: z.array(Entry).max(100).default([]).describe('Addresses that may connect over SSH; empty: all.'),
   ingressIPWhitelist: z.array(Entry).max(100).default([]).describe('Addresses that may send requests; empty: all.'),
-  liveHeaderModifications: z.array(HeaderModification).max(32).default([]).describe('Headers to set or remove.'),
+  liveHeaderModifications: z.array(StoredHeaderModification).max(32).default([]).describe('Headers to set or remove.'),
   authMode: z.enum(AUTH_MODES).default('both').describe('Credential for SSH logins: a key, a temporary password, or either.'),
   authorizedKeys: z
     .array(
@@ -158,5 +186,14 @@ export const TARGET_RULE: Rule = {
   holds: ({ config }: Spec) => isTargetAllowed(config),
 }
 
+/** Rule of the resource alone: the REST API takes values only. */
+const ONE_SOURCE_RULE: Rule = {
+  cel: 'self.config.liveHeaderModifications.all(item, has(item.value) != has(item.valueFrom))',
+  message: 'each item must have either value or valueFrom',
+  field: 'spec.config.liveHeaderModifications',
+  holds: ({ config }: Spec) =>
+    config.liveHeaderModifications.every((item) => (item.value === undefined) !== (item.valueFrom === undefined)),
+}
+
 /** Rules of a config that no schema can express. */
-export const CONFIG_RULES: readonly Rule[] = [...ITEM_RULES.map(overList), TARGET_RULE]
+export const CONFIG_RULES: readonly Rule[] = [...ITEM_RULES.map(overList), ONE_SOURCE_RULE, TARGET_RULE]

@@ -100,7 +100,12 @@ export const TunnelEndpoint = defineKind({
   status: z.object({
     ...commonStatus,
     readyReplicas: z.int().min(0).optional().describe('Number of edges that respond.'),
-    tunnels: z.int().min(0).optional().describe('Number of tunnels assigned to the endpoint.'),
+    tunnels: z.int().min(0).optional().describe('Number of tunnels assigned to the endpoint, some seconds old.'),
+    databases: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('Number of dedicated databases with an SSH tunnel at the endpoint, some seconds old.'),
     acmeThumbprint: z.string().max(64).optional().describe('Thumbprint of the ACME account key.'),
     certificate: z
       .object({

@@ -62,6 +62,20 @@ export const AddressesUsableReason = {
   UnusableRange: 'UnusableRange',
 } as const
 
+/** Type of the condition, always False, of a tunnel with header values that are missing or cannot be sent. Such headers are removed. */
+export const HEADERS_USABLE = 'HeadersUsable'
+/** Reasons of `HeadersUsable`. */
+export const HeadersUsableReason = {
+  /** There is no Secret of this name in the namespace of the tunnel. */
+  SecretMissing: 'SecretMissing',
+  /** The Secret does not have the key. */
+  KeyMissing: 'KeyMissing',
+  /** The value has more than 1,024 characters, several lines, blanks at its ends, or characters that a header cannot have. */
+  InvalidValue: 'InvalidValue',
+  /** The namespace is not one of a tenant: Mooring reads no Secrets there. */
+  SecretForbidden: 'SecretForbidden',
+} as const
+
 /** States of a tunnel's certificate. */
 export const CERTIFICATE_STATES = ['pending', 'obtaining', 'valid', 'expired', 'failed'] as const
 
@@ -138,6 +152,13 @@ export const Tunnel = defineKind({
       .optional()
       .describe('TunnelEndpoint that serves the tunnel; never changes.'),
     certificate: Certificate.optional().describe('TLS certificate of the tunnel.'),
+    headerValues: z
+      .object({
+        observedGeneration: z.int().describe('Generation of the spec whose references were read.'),
+        version: z.string().max(128).describe('Version of the values that the edges read; says nothing about the values.'),
+      })
+      .optional()
+      .describe('State of the header values that come from Secrets.'),
     connected: z.boolean().optional().describe('Whether a client is connected.'),
     sessions: z.int().min(0).optional().describe('Number of connected clients.'),
     lastConnectedAt: time('Time of the last connection of a client'),

@@ -11,6 +11,7 @@ import type { Store } from '../store/port.ts'
 import { createCertificates } from './certificates.ts'
 import { systemClock } from './clock.ts'
 import { returnMemoryAfterLoad } from './memory.ts'
+import { createEdgeHeaderValues, type HeaderValueStore } from './header-values.ts'
 import { createMesh, type MeshMembership } from './mesh/mesh.ts'
 import { ticketKeysOf } from './mesh/mesh-files.ts'
 import type { PemStore } from './pems.ts'
@@ -43,6 +44,8 @@ export interface EdgeDeps {
   readonly unknownHosts?: RenewedCertificate | undefined
   /** Storage in which certificates of tunnels outlive the process; without it they are kept in memory only. */
   readonly pems?: PemStore | undefined
+  /** Storage in which header values from Secrets outlive the process; without it they are kept in memory only. */
+  readonly headerValues?: HeaderValueStore | undefined
   /** Membership among the edges of the endpoint; without it this edge is the only one. */
   readonly mesh?: MeshMembership | undefined
   readonly journal: JournalWriter
@@ -77,6 +80,9 @@ export interface Edge {
   close(graceMs?: number): Promise<void>
 }
 
+/** Maximum wait of a start for header values from Secrets: without them such headers are removed. */
+const HEADER_VALUES_MS = 3_000
+
 /**
  * Creates an edge: the SSH server for the clients of an endpoint's tunnels, and the HTTP proxy that forwards visitors' requests to
  * them.
@@ -85,8 +91,9 @@ export function createEdge(deps: EdgeDeps): Edge {
   const { endpoint, spec, tunnels, passwords, endpoints, journal, registry, log } = deps
   const { domain } = spec
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
+  const headerValues = createEdgeHeaderValues({ store: deps.store, endpoint, kept: deps.headerValues, log })
   const routes = createRoutes({
-    ...{ endpoint, domain, tunnels, passwords, databases: deps.databases, date: systemClock.date },
+    ...{ endpoint, domain, tunnels, passwords, headerValues, databases: deps.databases, date: systemClock.date },
     onError: (error) => log.error({ err: error }, 'applying a change of a tunnel failed'),
   })
   const visited = routes.tunnels
@@ -152,11 +159,13 @@ export function createEdge(deps: EdgeDeps): Edge {
     await mesh?.close()
     certificates[Symbol.dispose]()
     routes[Symbol.dispose]()
+    headerValues[Symbol.dispose]()
     memory[Symbol.dispose]()
   }
 
   return {
     async listen(host, ports) {
+      await headerValues.loaded(HEADER_VALUES_MS)
       // The visitors' ports open before the SSH port: no redirect may name a port that is not known yet.
       const http = await proxy.listenHttp(host, ports.http)
       const https = await proxy.listenHttps(host, ports.https)

@@ -14,6 +14,7 @@ import type { Cache } from '../store/cache.ts'
 import { keyToString, type Key } from '../store/port.ts'
 import type { EdgeClock } from './clock.ts'
 import { databaseRoute } from './database/database-route.ts'
+import type { EdgeHeaderValues } from './header-values.ts'
 import { KeyIndex } from './key-index.ts'
 import type { ListedRoutes, LoginRoutes, Route, RoutedPassword } from './route.ts'
 import { tunnelRoute } from './tunnel-route.ts'
@@ -26,6 +27,8 @@ export interface RoutesDeps extends Pick<EdgeClock, 'date'> {
   /** Dedicated databases. Absent: the edge opens none. */
   readonly databases?: Cache<typeof DedicatedDatabase> | undefined
   readonly passwords: Cache<typeof TunnelPassword>
+  /** Header values from Secrets. Absent: such headers are removed. */
+  readonly headerValues?: Pick<EdgeHeaderValues, 'configOf' | 'forget' | 'onArrival'> | undefined
   /** Called with an error that a listener throws. */
   readonly onError: (error: unknown) => void
 }
@@ -44,7 +47,7 @@ export interface EndpointRoutes extends LoginRoutes, Disposable {
  * served, even when the operator is not running to delete it.
  */
 export function createRoutes(deps: RoutesDeps): EndpointRoutes {
-  const { endpoint, domain, tunnels, databases, passwords, onError, date } = deps
+  const { endpoint, domain, tunnels, databases, passwords, headerValues, onError, date } = deps
   const byHostname = new Map<string, Route>()
   const keys = new KeyIndex()
   /** Hostname of each owner of a route, by `ownerText`: a deletion event does not carry it. */
@@ -70,7 +73,10 @@ export function createRoutes(deps: RoutesDeps): EndpointRoutes {
     const before = byHostname.get(hostname)
     keys.replace(hostname, before?.config.authorizedKeys ?? [], route?.config.authorizedKeys ?? [])
     if (route) byHostname.set(hostname, route)
-    else byHostname.delete(hostname)
+    else {
+      byHostname.delete(hostname)
+      headerValues?.forget(hostname)
+    }
   }
 
   function notify(hostname: string): void {
@@ -107,7 +113,7 @@ export function createRoutes(deps: RoutesDeps): EndpointRoutes {
     owner.kind === 'Tunnel' ? tunnels.get(owner) : databases?.get(owner)
 
   function routeOf(owner: NamedOwner): Route | undefined {
-    const about = { endpoint, domain, passwordsOf: routedPasswords }
+    const about = { endpoint, domain, passwordsOf: routedPasswords, configOf: headerValues?.configOf }
     if (owner.kind === 'Tunnel') return tunnelRoute(tunnels.get(owner), about)
     return databaseRoute(databases?.get(owner), about)
   }
@@ -155,6 +161,10 @@ export function createRoutes(deps: RoutesDeps): EndpointRoutes {
   for (const { metadata } of databases?.list() ?? []) onDatabase(metadata)
   const subscriptions = [tunnels.onChange(onTunnel), passwords.onChange(onPassword)]
   if (databases) subscriptions.push(databases.onChange(onDatabase))
+  headerValues?.onArrival((hostname) => {
+    const { namespace, name } = byHostname.get(hostname) ?? {}
+    if (name !== undefined) refresh({ kind: 'Tunnel', namespace, name })
+  })
   const timer = setInterval(checkExpiry, EXPIRY_CHECK_MS).unref()
 
   const tunnelOf = (hostname: string): Route | undefined => {

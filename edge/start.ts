@@ -87,6 +87,7 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   const edge = createEdge({
     ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, databases, passwords, unknownHosts, journal, registry, log },
     pems: snapshot.pems,
+    headerValues: snapshot.headerValues,
     mesh: { files, peers: peersIn(slices) },
   })
   cleanup.defer(() => edge.close())

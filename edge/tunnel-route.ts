@@ -1,5 +1,6 @@
 import { addressList } from '../crds/formats/address-list.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
+import type { TunnelConfig } from '../crds/tunnel-config.ts'
 import type { PasswordOwner } from '../shared/live-passwords.ts'
 import type { Route, RoutedPassword } from './route.ts'
 
@@ -9,14 +10,17 @@ export interface RouteAbout {
   readonly endpoint: string
   readonly domain: string
   readonly passwordsOf: (owner: PasswordOwner) => readonly RoutedPassword[]
+  /** Returns the config of a tunnel with literal header values. Absent: headers whose value comes from a Secret are removed. */
+  readonly configOf?: ((tunnel: Tunnel, hostname: string) => TunnelConfig) | undefined
 }
 
 /** Returns the route of a tunnel; undefined when it has another endpoint, no hostname, or is being deleted. */
-export function tunnelRoute(tunnel: Tunnel | undefined, { endpoint, domain, passwordsOf }: RouteAbout): Route | undefined {
+export function tunnelRoute(tunnel: Tunnel | undefined, about: RouteAbout): Route | undefined {
+  const { endpoint, domain, passwordsOf, configOf = specConfig } = about
   if (!tunnel || tunnel.metadata.deletionTimestamp !== undefined) return undefined
   const { hostname, endpointRef } = tunnel.status ?? {}
   if (hostname === undefined || endpointRef?.name !== endpoint) return undefined
-  const { config } = tunnel.spec
+  const config = configOf(tunnel, hostname)
   const host = `${hostname}.${domain}`
   return {
     id: tunnel.metadata.uid,
@@ -31,5 +35,6 @@ export function tunnelRoute(tunnel: Tunnel | undefined, { endpoint, domain, pass
   }
 }
 
+const specConfig = ({ spec }: Tunnel): TunnelConfig => spec.config
 const certifiedAtOf = ({ status }: Tunnel): string | undefined => status?.certificate?.obtainedAt
 const challengeTokenOf = ({ status }: Tunnel): string | undefined => status?.certificate?.acme?.token

@@ -102,7 +102,7 @@ export function createEdges(deps: EdgesDeps): Edges {
   async function start(knownHosts: string): Promise<RunningEdge> {
     await endLostSessions(journal)
     const name = endpointName(settings.domain, deps.endpoints.list())
-    const { privateKeys, publicKeys } = await openHostKeys(store, name)
+    const { privateKeys, publicKeys } = await openHostKeys(store, { name, domain: settings.domain })
     const edge = createEdge({
       ...deps,
       ...{ name: 'embedded', endpoint: name, hostKeys: privateKeys, passwords: deps.tunnelPasswords },

@@ -184,7 +184,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   }
 
   const controllers = [
-    ...createCatalogControllers({ ...caches, report, now, controller }),
+    ...createCatalogControllers({ ...caches, ...deps.tunnels, report, now, controller }),
     ...(deps.tunnels
       ? createTunnelControllers({
           ...deps.tunnels,

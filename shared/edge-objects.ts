@@ -24,8 +24,13 @@ export const edgeName = (endpoint: string): string => `edge-${endpoint}`
 /** Name of an endpoint's headless Service, by which the edges find each other. */
 export const meshName = (endpoint: string): string => `${edgeName(endpoint)}${MESH_SUFFIX}`
 
-/** Name of the Secret with an endpoint's host keys. */
-export const hostKeysSecret = (endpoint: string): string => `endpoint-${endpoint}-host-keys`
+/**
+ * Name of the Secret with the host keys of a domain, at most 249 characters. It outlives the domain's endpoints. Names of endpoints have no
+ * dot, so that no other Secret has such a name.
+ */
+export const hostKeysSecret = (domain: string): string => `endpoint-host-keys.${domain}`
+/** Name of the Secret in which an earlier version kept an endpoint's host keys. Kubernetes deletes it with the endpoint. */
+export const formerHostKeysSecret = (endpoint: string): string => `endpoint-${endpoint}-host-keys`
 /** Name of the Secret with the certificate for connections between the edges of an endpoint. */
 export const meshSecret = (endpoint: string): string => `endpoint-${endpoint}-mesh`
 /** Name of the Secret with the wildcard certificate of an endpoint. */
@@ -34,3 +39,5 @@ export const sharedCertificate = (endpoint: string): string => `endpoint-${endpo
 export const unknownHostsSecret = (endpoint: string): string => `endpoint-${endpoint}-strangers`
 /** Name of the Secret with a tunnel's own certificate. */
 export const ownCertificate = (hostname: string): string => `tunnel-${hostname}-certificate`
+/** Name of the Secret with the header values of a tunnel, copied from Secrets of its namespace. */
+export const headerValuesSecret = (hostname: string): string => `tunnel-${hostname}-headers`

@@ -44,8 +44,8 @@ export interface SpecChange<K extends Kind> {
   readonly found: Resource<K>
   /** Accepted resourceVersions. */
   readonly ifMatch?: IfMatch | undefined
-  /** Returns the merge patch of the spec for the current resource. @throws ApiError when the result would be invalid */
-  readonly specOf: (now: Resource<K>) => Patch
+  /** Returns the merge patch of the spec for the current resource; called anew for each attempt. @throws ApiError when the result would be invalid */
+  readonly specOf: (now: Resource<K>) => Patch | Promise<Patch>
   /** Annotations to set if the spec changes. */
   readonly marks?: Readonly<Record<string, string>>
 }
@@ -71,7 +71,7 @@ export async function changeSpec<K extends Kind>(store: Store, kind: K, change: 
     const before = await store.get(kind, found.metadata)
     if (before?.metadata.uid !== found.metadata.uid) throw new ApiError('not_found', `this ${nounOf(kind)} no longer exists`)
     requireOpen(kind, before.metadata, ifMatch)
-    const spec = specOf(before)
+    const spec = await specOf(before)
     if (isUnchanged(kind, before, spec)) return { before, after: before, isChanged: false }
     const { uid, resourceVersion } = before.metadata
     try {

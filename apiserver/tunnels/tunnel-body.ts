@@ -3,6 +3,7 @@ import { ruleMessage } from '../../shared/field-errors.ts'
 import { DISPLAY_NAME, DISPLAY_NAME_RULE } from '../../crds/tunnel.ts'
 import {
   brokenItems,
+  HeaderModification,
   isTargetAllowed,
   ITEM_RULES,
   type ItemRule,
@@ -20,6 +21,11 @@ import type { BodyCheck } from '../http/route.ts'
 const Name = z.string(ruleMessage(DISPLAY_NAME_RULE)).regex(DISPLAY_NAME, DISPLAY_NAME_RULE)
 const ttlRule = `must be an integer from ${TTL_SECONDS.min} to ${TTL_SECONDS.max}`
 
+/** `config` of a request. It takes values of headers, and the API puts them into a Secret. */
+const ConfigBody = TunnelConfig.extend({
+  liveHeaderModifications: z.array(HeaderModification).max(32).default([]).describe('Headers to set or remove.'),
+})
+
 /** Body of `POST …/tunnels`. The schema does not check whether the region exists: that is 422, not 400. */
 export const CreateTunnelBody = z
   .object({
@@ -27,13 +33,13 @@ export const CreateTunnelBody = z
     regionId: z
       .int(ruleMessage('must be a whole number: the regionId of a region in GET /v1/regions'))
       .describe('`regionId` of a region in `GET /v1/regions`.'),
-    config: TunnelConfig.optional().describe('Settings; each has a default.'),
+    config: ConfigBody.optional().describe('Settings; each has a default.'),
     ttl: z.int(ttlRule).min(TTL_SECONDS.min, ttlRule).max(TTL_SECONDS.max, ttlRule).optional().describe('Seconds to live.'),
   })
   .meta({ id: 'CreateTunnel', examples: [{ name: 'web', regionId: EXAMPLE.regionId, config: { httpsOnly: true } }] })
 export type CreateTunnelBody = z.output<typeof CreateTunnelBody>
 
-const { shape } = TunnelConfig
+const { shape } = ConfigBody
 
 /**
  * Merge patch of a config: lists are replaced as a whole, null restores the default. {@link requireAllowedTarget} checks the rules over several fields

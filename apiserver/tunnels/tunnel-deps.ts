@@ -10,6 +10,7 @@ import type { Audit } from '../journal/audit.ts'
 import { createQuota, type Quota } from '../resources/creations.ts'
 import type { Principal, Reply, Scope } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
+import { createTunnelHeaders, type TunnelHeaders } from './header-values.ts'
 import { TunnelView, tunnelView, type Presence } from './tunnel-view.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { JOURNAL_UNAVAILABLE } from '../http/errors.ts'
@@ -33,6 +34,7 @@ export interface TunnelWiring {
 /** Dependencies of the tunnel routes. */
 export interface TunnelDeps extends TunnelWiring {
   readonly quota: Quota
+  readonly headers: TunnelHeaders
   readonly presenceOf: PresenceOf
   readonly show: (tunnels: readonly Tunnel[], to: TunnelReader) => Promise<readonly TunnelView[]>
   readonly answer: (status: 200 | 201, tunnel: Tunnel, to: TunnelReader) => Promise<Reply<{ readonly tunnel: TunnelView }>>
@@ -50,6 +52,7 @@ export const TunnelData = z.object({ tunnel: TunnelView })
 export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
   const { tunnels, endpoints, scopes, tunnelsPerNamespace: max } = wiring
   const presenceOf = createPresenceLookup(wiring)
+  const headers = createTunnelHeaders(wiring.store)
 
   async function show(shown: readonly Tunnel[], { principal, scope }: TunnelReader): Promise<readonly TunnelView[]> {
     const { organization, slug } = scope
@@ -57,7 +60,8 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
       presenceOf(shown),
       scopes.may(principal, { verb: 'get', resource: 'secrets', namespace: scope.namespace }),
     ])
-    return shown.map((tunnel) =>
+    const read = readsSecrets ? await Promise.all(shown.map(headers.withValues)) : shown
+    return read.map((tunnel) =>
       tunnelView(tunnel, {
         ...{ organization, namespace: slug, readsSecrets },
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
@@ -72,7 +76,7 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
     return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
   }
 
-  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), presenceOf, show, answer }
+  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), headers, presenceOf, show, answer }
 }
 
 export interface PresenceLookupDeps {

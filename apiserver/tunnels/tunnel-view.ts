@@ -11,7 +11,7 @@ const HeaderView = HeaderModification.extend({
     .string()
     .nullable()
     .describe(
-      'Value that replaces all existing ones; an empty value removes the header. Null for viewers, because it may be a secret.',
+      'Value that replaces all existing ones; an empty value removes the header. Null for viewers, because it may be a secret, and for a value that is missing in its Secret.',
     ),
 })
 
@@ -21,11 +21,16 @@ export const TunnelConfigView = TunnelConfig.extend({
 })
 export type TunnelConfigView = z.output<typeof TunnelConfigView>
 
-/** Renders a config. `readsSecrets`: whether the caller has the right to read secrets, such as the values of headers. Pure. */
+/**
+ * Renders a config, in which values of headers that are known are literal. `readsSecrets`: whether the caller has the right to read secrets,
+ * such as the values of headers. Pure.
+ */
 export function tunnelConfigView(config: TunnelConfig, readsSecrets: boolean): TunnelConfigView {
   const complete = config as z.output<typeof TunnelConfig>
-  if (readsSecrets) return complete
-  return { ...complete, liveHeaderModifications: complete.liveHeaderModifications.map((item) => ({ ...item, value: null })) }
+  const liveHeaderModifications = complete.liveHeaderModifications.map(({ name, value = null, type }) => ({
+    ...{ name, value: readsSecrets ? value : null, type },
+  }))
+  return { ...complete, liveHeaderModifications }
 }
 
 const time = z.iso.datetime().nullable()

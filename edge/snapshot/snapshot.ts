@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { keyToString, type ListResult, type Store, type WatchEvent } from '../../store/port.ts'
 import { resourceOf } from '../../store/kubernetes/resource.ts'
+import { HeldValues, type HeaderValueStore } from '../header-values.ts'
 import { Pem, type PemStore } from '../pems.ts'
 import { openLogFile } from './log-file.ts'
 import { EndpointSlice } from '../../crds/core.ts'
@@ -33,12 +34,14 @@ export interface Snapshot extends AsyncDisposable {
    */
   readonly store: Store
   readonly pems: PemStore
+  readonly headerValues: HeaderValueStore
   flush(): Promise<void>
 }
 
 const PATIENCE_MS = 3_000
 const FILE = 'snapshot'
 const PEM = 'pem/'
+const HEADERS = 'headers/'
 
 interface Known {
   readonly kind: Kind
@@ -60,6 +63,7 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
     ]),
   )
   const pems = new Map<string, Pem>()
+  const headerValues = new Map<string, HeldValues>()
   const title = `what edge of ${endpoint} serves, 1`
   const file = await openLogFile({
     path: join(directory, FILE),
@@ -70,13 +74,15 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
   })
   for (const [id, value] of file.found) {
     const slash = id.indexOf('/')
-    if (id.startsWith(PEM)) takePem(id.slice(PEM.length), value)
+    if (id.startsWith(PEM)) take(Pem, pems, id.slice(PEM.length), value)
+    else if (id.startsWith(HEADERS)) take(HeldValues, headerValues, id.slice(HEADERS.length), value)
     else known.get(id.slice(0, slash))?.hashes.set(id.slice(slash + 1), '')
   }
 
   function* live(): Generator<readonly [string, unknown]> {
     for (const state of known.values()) yield* state.fresh ? current(state) : left(state.kind)
     for (const [name, pem] of pems) yield [PEM + name, pem]
+    for (const [hostname, values] of headerValues) yield [HEADERS + hostname, values]
   }
 
   function* current({ kind, objects, revision }: Known): Generator<readonly [string, unknown]> {
@@ -90,11 +96,6 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
 
   /** Returns what the previous process wrote for a kind: a copy, because entries may be deleted during the write. */
   const left = (kind: Kind) => [...file.found].filter(([id]) => id.startsWith(`${kind.kind}/`) || id === revisionId(kind))
-
-  function takePem(name: string, value: unknown): void {
-    const { data } = Pem.safeParse(value)
-    if (data) pems.set(name, data)
-  }
 
   function put(state: Known, object: Resource<Kind>): void {
     const key = keyToString(object.metadata)
@@ -159,6 +160,16 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
     }
   }
 
+  /** Storage of values in memory and in the file, under a prefix of their ids. */
+  const stored = <T>(prefix: string, values: Map<string, T>) => ({
+    all: () => values,
+    keep(name: string, value: T | undefined) {
+      if (value === undefined) values.delete(name)
+      else values.set(name, value)
+      file.set(prefix + name, value)
+    },
+  })
+
   return {
     store: {
       ...store,
@@ -171,17 +182,16 @@ export async function openSnapshot(deps: SnapshotDeps): Promise<Snapshot> {
         }
       },
     },
-    pems: {
-      all: () => pems,
-      keep(name, pem) {
-        if (pem) pems.set(name, pem)
-        else pems.delete(name)
-        file.set(PEM + name, pem)
-      },
-    },
+    pems: stored(PEM, pems),
+    headerValues: stored(HEADERS, headerValues),
     flush: () => file.flush(),
     [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
   }
+}
+
+function take<T>(schema: z.ZodType<T>, into: Map<string, T>, name: string, value: unknown): void {
+  const { data } = schema.safeParse(value)
+  if (data !== undefined) into.set(name, data)
 }
 
 /** List without objects. No watch can start at its revision, so the API is asked for a list first. */
@@ -224,13 +234,13 @@ export const KEPT_KINDS: readonly Kind[] = [TunnelEndpoint, Tunnel, DedicatedDat
  * Pure.
  */
 export function keptOf(object: Resource<Kind>, endpoint: string): object | undefined {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp } = object.metadata
-  const metadata = { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp }
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = object.metadata
+  const metadata = { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp }
   if (object.kind === Tunnel.kind) {
     const { spec, status } = object as Tunnel
     if (status?.endpointRef?.name !== endpoint) return undefined
-    const { hostname, endpointRef, certificate } = status
-    return { metadata, spec, status: { hostname, endpointRef, certificate } }
+    const { hostname, endpointRef, certificate, headerValues } = status
+    return { metadata, spec, status: { hostname, endpointRef, certificate, headerValues } }
   }
   if (object.kind === DedicatedDatabase.kind) {
     const { spec, status } = object as DedicatedDatabase

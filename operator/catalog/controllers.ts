@@ -1,13 +1,16 @@
 import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Organization } from '../../crds/organization.ts'
 import type { Plan } from '../../crds/plan.ts'
+import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { Region } from '../../crds/region.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key } from '../../store/port.ts'
 import type { Report, StatusFields } from '../reporter.ts'
 import type { Controller, ControllerDeps, Outcome } from '../runtime/controller.ts'
-import { changesOf, objectsOf } from '../runtime/source.ts'
-import { apiTokenDecision, organizationDecision, planDecision, regionDecision } from './decisions.ts'
+import { aspectChangesOf, changesOf, laterThan, objectsOf } from '../runtime/source.ts'
+import { apiTokenDecision, organizationDecision, planDecision, regionCounts, regionDecision } from './decisions.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Decision } from '../../store/conditions.ts'
 
@@ -16,20 +19,47 @@ export interface CatalogControllersDeps {
   readonly plans: Cache<typeof Plan>
   readonly organizations: Cache<typeof Organization>
   readonly apiTokens: Cache<typeof ApiToken>
+  readonly instances: Cache<typeof SharedInstance>
+  readonly databases: Cache<typeof DedicatedDatabase>
+  /** Absent in deployments without edges. */
+  readonly tunnels?: Cache<typeof Tunnel> | undefined
   readonly report: Report
   readonly now: () => Date
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources'>) => Controller
 }
 
+/** Delay of the counts of a region's databases and tunnels: changes within it are one write. */
+const COUNT_AFTER_MS = 2_000
+
 /** Creates a controller for each kind that is only data: regions, plans, organizations and API tokens. */
 export function createCatalogControllers(deps: CatalogControllersDeps): readonly Controller[] {
-  const { regions, plans, organizations, apiTokens, report, controller } = deps
+  const { regions, plans, organizations, apiTokens, instances, databases, tunnels, report, controller } = deps
   const now = () => deps.now().getTime()
   const about = { report }
   return [
     controller({
-      ...{ name: 'region', concurrency: 1, sources: [objectsOf(regions)] },
-      reconcile: createCatalogReconciler({ ...about, cache: regions, decide: regionDecision }),
+      ...{ name: 'region', concurrency: 1 },
+      // Only creations and deletions count: the region of an object never changes.
+      sources: [
+        objectsOf(regions),
+        ...[instances, databases, ...(tunnels ? [tunnels] : [])].map((cache) =>
+          laterThan(
+            aspectChangesOf<Kind>(
+              cache,
+              ({ metadata }) => metadata.uid,
+              () => regions.list().map(keyOf),
+            ),
+            COUNT_AFTER_MS,
+          ),
+        ),
+      ],
+      reconcile: createCatalogReconciler({
+        ...about,
+        cache: regions,
+        decide: regionDecision,
+        statusFields: (region) =>
+          regionCounts(region, { instances: instances.list(), databases: databases.list(), tunnels: tunnels?.list() ?? [] }),
+      }),
     }),
     controller({
       ...{ name: 'plan', concurrency: 1, sources: [objectsOf(plans), changesOf(regions, () => plans.list().map(keyOf))] },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Region } from '../../crds/region.ts'
 import { apiToken } from '../../test/builders/resources.ts'
-import { apiTokenDecision } from './decisions.ts'
+import { apiTokenDecision, regionCounts } from './decisions.ts'
 
 test.each([
   {
@@ -28,4 +29,14 @@ test.each([
     ...(isOver ? { status: 'False', reason: 'Expired' } : { status: 'True', reason: 'Active' }),
     message: isOver ? `it expired at ${end}` : `it is accepted until ${end}`,
   })
+})
+
+test('the counts of a region are of its own databases and tunnels', () => {
+  const here = { spec: { id: 'a', regionId: 1 } } as Pick<Region, 'spec'>
+  const within = (...regions: readonly string[]) => regions.map((region) => ({ spec: { region } }))
+  const contents = {
+    ...{ instances: within('a', 'b', 'a'), databases: within('b', 'a') },
+    tunnels: [1, 1, 1, 2].map((regionId) => ({ spec: { regionId } })),
+  }
+  expect(regionCounts(here, contents as never)).toEqual({ instances: 2, databases: 1, tunnels: 3 })
 })

@@ -1,7 +1,10 @@
 import { type ApiToken, ApiTokenReason, endOfApiToken } from '../../crds/api-token.ts'
 import { type Organization, OrganizationReason } from '../../crds/organization.ts'
 import { type Plan, PlanReason } from '../../crds/plan.ts'
+import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { type Region, RegionReason } from '../../crds/region.ts'
+import type { SharedInstance } from '../../crds/shared-instance.ts'
+import type { Tunnel } from '../../crds/tunnel.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
 
 // Ready conditions of the kinds that are only data: nothing is created for them. All functions are pure.
@@ -10,6 +13,25 @@ export function regionDecision({ spec }: Region): Decision {
   const { length } = spec.motors
   if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so it offers no databases')
   return ready(RegionReason.Serving, `it runs ${length} motors`)
+}
+
+/** Objects of all regions. */
+interface RegionContents {
+  readonly instances: readonly Pick<SharedInstance, 'spec'>[]
+  readonly databases: readonly Pick<DedicatedDatabase, 'spec'>[]
+  readonly tunnels: readonly Pick<Tunnel, 'spec'>[]
+}
+
+/** Numbers of a region's databases and tunnels, those being deleted included. */
+export function regionCounts(
+  { spec: { id, regionId } }: Pick<Region, 'spec'>,
+  { instances, databases, tunnels }: RegionContents,
+) {
+  return {
+    instances: instances.filter(({ spec }) => spec.region === id).length,
+    databases: databases.filter(({ spec }) => spec.region === id).length,
+    tunnels: tunnels.filter(({ spec }) => spec.regionId === regionId).length,
+  }
 }
 
 export function planDecision({ spec }: Plan, regions: readonly Region[]): Decision {

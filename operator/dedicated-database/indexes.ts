@@ -26,6 +26,8 @@ export const databaseIndexes = {
   },
   /** Hostname of its SSH tunnel. */
   hostname: ({ status }: DedicatedDatabase): readonly string[] => (status?.sshTunnel ? [status.sshTunnel.hostname] : []),
+  /** Name of the TunnelEndpoint of its SSH tunnel. */
+  endpoint: ({ status }: DedicatedDatabase): readonly string[] => (status?.sshTunnel ? [status.sshTunnel.endpointRef.name] : []),
   /** Last ten characters of its database's name. */
   suffix: ({ metadata }: DedicatedDatabase): readonly string[] => [tenantSuffix(metadata.uid)],
 }

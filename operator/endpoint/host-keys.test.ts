@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { Namespace, Secret } from '../../crds/core.ts'
-import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { ownerReferenceTo } from '../../crds/kind.ts'
+import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { hostKeysSecret } from '../../shared/edge-objects.ts'
+import { formerHostKeysSecret, hostKeysSecret } from '../../shared/edge-objects.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { tunnelEndpoint } from '../../test/builders/resources.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
-import { createHostKeyring, openHostKeys } from './host-keys.ts'
-import { ownersOf } from './runtime.ts'
+import { createHostKeyring, hostKeysOf, openHostKeys } from './host-keys.ts'
 
-const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret('eu') }
-const eu = { name: 'eu', owners: [] }
+const key = { namespace: SYSTEM_NAMESPACE, name: hostKeysSecret('eu.test') }
+const eu = { name: 'eu', domain: 'eu.test' }
 const ENTRIES = ['ed25519', 'ed25519.pub', 'ecdsa', 'ecdsa.pub', 'rsa', 'rsa.pub']
 
 async function start() {
@@ -68,19 +68,36 @@ test('forget removes the host keys of an endpoint from memory', async () => {
   expect(after.publicKeys.filter((line) => before.publicKeys.includes(line))).toEqual([])
 })
 
-test('host keys generated before their endpoint get its label and owner later, and are deleted with it', async () => {
+test('host keys outlive their endpoint, and are those of the next endpoint with its domain', async () => {
   await using at = await start()
   const { store } = at
-  const before = await openHostKeys(store, 'eu')
-  expect((await store.get(Secret, key))?.metadata).toMatchObject({ labels: { [labels.endpoint]: 'eu' } })
+  const before = await openHostKeys(store, eu)
   const { spec } = tunnelEndpoint()
-  const endpoint = await store.create(TunnelEndpoint, { metadata: { name: 'eu' }, spec })
+  const create = (name: string) => store.create(TunnelEndpoint, { metadata: { name }, spec: { ...spec, domain: 'eu.test' } })
   const keyring = createHostKeyring(store)
-  expect(await keyring.open({ name: 'eu', owners: ownersOf(endpoint) })).toEqual(before)
-  const marked = await store.get(Secret, key)
-  expect(marked?.metadata.ownerReferences).toMatchObject([{ uid: endpoint.metadata.uid }])
-  await keyring.open({ name: 'eu', owners: ownersOf(endpoint) })
-  expect((await store.get(Secret, key))?.metadata.resourceVersion).toBe(marked?.metadata.resourceVersion)
+  expect(await keyring.open(hostKeysOf(await create('eu')))).toEqual(before)
+  const { resourceVersion, ownerReferences } = (await store.get(Secret, key))?.metadata ?? {}
+  expect(ownerReferences).toBeUndefined()
   await store.delete(TunnelEndpoint, { name: 'eu' })
-  await expect.poll(() => store.get(Secret, key)).toBeUndefined()
+  keyring.forget('eu')
+  expect(await keyring.open(hostKeysOf(await create('other')))).toEqual(before)
+  expect((await store.get(Secret, key))?.metadata.resourceVersion).toBe(resourceVersion)
+  const { publicKeys } = await keyring.open({ name: 'eu', domain: 'us.test' })
+  expect(publicKeys.filter((line) => before.publicKeys.includes(line))).toEqual([])
+})
+
+test.each([
+  { of: 'the endpoint', owner: 0, kept: 3 },
+  { of: 'an earlier endpoint of its name', owner: 1, kept: 0 },
+])('of the Secret of $of, which an earlier version made, $kept host keys are taken over', async ({ owner, kept }) => {
+  await using at = await start()
+  const { store } = at
+  const { spec } = tunnelEndpoint()
+  const made = await Promise.all(['eu', 'other'].map((name) => store.create(TunnelEndpoint, { metadata: { name }, spec })))
+  const former = await openHostKeys(store, { name: 'any', domain: 'any.test' })
+  const { data = {} } = (await store.get(Secret, { ...key, name: hostKeysSecret('any.test') })) ?? {}
+  const ownerReferences = made.slice(owner, owner + 1).map((each) => ownerReferenceTo(TunnelEndpoint, each))
+  await store.create(Secret, { metadata: { ...key, name: formerHostKeysSecret('eu'), ownerReferences }, data })
+  const { privateKeys } = await openHostKeys(store, { ...eu, uid: made[0]?.metadata.uid })
+  expect(privateKeys.filter((pem) => former.privateKeys.includes(pem))).toHaveLength(kept)
 })

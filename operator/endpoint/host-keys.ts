@@ -1,13 +1,18 @@
 import { generateKeyPair, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
-import { labels } from '../../crds/names.ts'
-import type { OwnerReference } from '../../crds/kind.ts'
-import { HOST_KEY_TYPES, hostKeysSecret } from '../../shared/edge-objects.ts'
+import { Secret } from '../../crds/core.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { formerHostKeysSecret, HOST_KEY_TYPES, hostKeysSecret } from '../../shared/edge-objects.ts'
 import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
+import { decodeSecret } from '../secret-data.ts'
 import { openSshPrivateKey, publicLineIn } from './openssh.ts'
 
-/** Host keys of an endpoint. All its edges present the same keys permanently: SSH clients report a changed key as an attack. */
+/**
+ * Host keys of a domain. All edges of all its endpoints, one after the other, present the same keys: SSH clients report a changed key as
+ * an attack.
+ */
 export interface HostKeys {
   /** Private keys in OpenSSH's format. */
   readonly privateKeys: readonly string[]
@@ -28,39 +33,60 @@ const DRAW: Readonly<Record<Type, () => Promise<{ readonly privateKey: KeyObject
 /** Private keys by type, public keys by `<type>.pub`. */
 type Texts = Readonly<Record<string, string>>
 
-/** Name of an endpoint and the owners of its Secret. */
-export type HostKeysOf = { readonly name: string; readonly owners: readonly OwnerReference[] }
+/** Endpoint whose host keys are opened. */
+export interface HostKeysOf {
+  readonly name: string
+  readonly domain: string
+  /** Uid of the endpoint; undefined before it exists. */
+  readonly uid?: string | undefined
+}
+
+/** Returns what {@link HostKeyring} needs of an endpoint. */
+export const hostKeysOf = ({ metadata: { name, uid }, spec: { domain } }: TunnelEndpoint): HostKeysOf => ({ name, domain, uid })
 
 export interface HostKeyring {
   /**
-   * Returns the endpoint's host keys and generates missing ones: Ed25519, ECDSA P-256, and RSA for old clients. Existing keys stay. Keys
-   * that were deleted or damaged by hand are restored from the memory of this process, otherwise generated anew.
+   * Returns the host keys of an endpoint's domain and generates missing ones: Ed25519, ECDSA P-256, and RSA for old clients. Existing keys
+   * stay, also those of an earlier endpoint of the domain. Keys that were deleted or damaged by hand are restored from the memory of this
+   * process, otherwise generated anew.
    */
   open(endpoint: HostKeysOf): Promise<HostKeys>
-  /** Removes the keys of a deleted endpoint from memory. */
+  /** Removes the keys of a deleted endpoint from memory. Their Secret stays. */
   forget(endpoint: string): void
 }
 
+const ABOUT = { labels: { [labels.hostKeys]: 'true' } }
+
 export function createHostKeyring(store: Store): HostKeyring {
-  const known = new Map<string, Texts>()
+  const known = new Map<string, { readonly domain: string; readonly texts: Texts }>()
+
+  /** Returns the keys that an earlier version kept for this endpoint, in a Secret that Kubernetes deletes with it. */
+  async function formerKeys({ name, uid }: HostKeysOf): Promise<Texts> {
+    const found = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: formerHostKeysSecret(name) })
+    const owners = found?.metadata.ownerReferences ?? []
+    // The Secret of an earlier endpoint of the name, which may have had another domain, is about to be deleted.
+    if (!found || (uid !== undefined && owners.length > 0 && !owners.some((owner) => owner.uid === uid))) return {}
+    return Object.fromEntries(HOST_KEY_TYPES.map((type) => [type, decodeSecret(found.data, type) ?? '']))
+  }
+
   return {
-    async open({ name, owners }) {
-      const before = known.get(name) ?? {}
-      const about = { ownerReferences: owners, labels: { [labels.endpoint]: name } }
-      const kept = await keptSecret(store, hostKeysSecret(name), () => whole([before]), about)
+    async open(endpoint) {
+      const { name, domain } = endpoint
+      const last = known.get(name)
+      const before = last?.domain === domain ? last.texts : {}
+      const secret = hostKeysSecret(domain)
+      const kept = await keptSecret(store, secret, async () => whole([before, await formerKeys(endpoint)]), ABOUT)
       const desired = await whole([kept, before])
-      if (Object.entries(desired).some(([entry, value]) => kept[entry] !== value))
-        await keepSecret(store, hostKeysSecret(name), desired)
-      known.set(name, desired)
+      if (Object.entries(desired).some(([entry, value]) => kept[entry] !== value)) await keepSecret(store, secret, desired)
+      known.set(name, { domain, texts: desired })
       return keysOf(desired)
     },
     forget: (endpoint) => void known.delete(endpoint),
   }
 }
 
-/** Opens the host keys before the endpoint exists. The reconcile of the endpoint later adds the owner to the Secret. */
-export const openHostKeys = (store: Store, endpoint: string): Promise<HostKeys> =>
-  createHostKeyring(store).open({ name: endpoint, owners: [] })
+/** Opens the host keys before the endpoint exists. */
+export const openHostKeys = (store: Store, endpoint: HostKeysOf): Promise<HostKeys> => createHostKeyring(store).open(endpoint)
 
 const keysOf = (kept: Texts): HostKeys => ({
   privateKeys: HOST_KEY_TYPES.map((type) => kept[type] ?? ''),

@@ -1,3 +1,4 @@
+import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { Region } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
@@ -13,8 +14,8 @@ import { type Issuers, signsFor } from '../tunnel/certificate-issuer.ts'
 import { ISSUER_MISSING } from '../tunnel/resources.ts'
 import { acmeStatusOf } from './acme-status.ts'
 import { createCertificateCopier, type OwnCertificateStatus } from './own-certificate.ts'
-import { createHostKeyring } from './host-keys.ts'
-import { ownersOf, type EdgeRuntime, type EdgeState } from './runtime.ts'
+import { createHostKeyring, hostKeysOf } from './host-keys.ts'
+import { type EdgeRuntime, type EdgeState } from './runtime.ts'
 
 export interface EndpointReconcilerDeps {
   readonly store: Store
@@ -22,6 +23,8 @@ export interface EndpointReconcilerDeps {
   readonly regions: Cache<typeof Region>
   /** Tunnels, with the index `endpoint` of tunnel/indexes.ts. */
   readonly tunnels: Cache<typeof Tunnel>
+  /** Databases, with the index `endpoint` of dedicated-database/indexes.ts. */
+  readonly databases: Pick<Cache<typeof DedicatedDatabase>, 'countByIndex'>
   readonly issuers: Issuers
   readonly runtime: EdgeRuntime
   readonly report: Report
@@ -33,7 +36,7 @@ const OWN_SECRET_MS = 10_000
 
 /** Creates the reconciler of endpoints: it keeps their host keys and edges, and reports how many tunnels each serves. */
 export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Key) => Promise<Outcome> {
-  const { store, endpoints, regions, tunnels, runtime, report } = deps
+  const { store, endpoints, regions, tunnels, databases, runtime, report } = deps
   const keyring = createHostKeyring(store)
   const takeOver = createCertificateCopier(deps)
   /** Endpoints without a shared certificate by ACME, whose order is deleted. */
@@ -58,7 +61,7 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
       return { result: 'settled', reason: 'Gone' }
     }
     await dropOrder(endpoint)
-    const { publicKeys } = await keyring.open({ name: endpoint.metadata.name, owners: ownersOf(endpoint) })
+    const { publicKeys } = await keyring.open(hostKeysOf(endpoint))
     const state = await runtime.ensure(endpoint)
     const { fields, problem } = await acmeStatusOf(endpoint, deps.issuers.acme)
     const certificate = await takeOver(endpoint)
@@ -70,6 +73,7 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
       readyReplicas: state.ready,
       strangersCertificate: state.strangersCertificate,
       tunnels: tunnels.countByIndex('endpoint', key.name),
+      databases: databases.countByIndex('endpoint', key.name),
     })
     const result = decision.status === 'True' ? 'settled' : 'waiting'
     return { result, reason: decision.reason, ...(certificate && { requeueAfterMs: OWN_SECRET_MS }) }

@@ -17,6 +17,7 @@ import {
   urlOf,
 } from './resources.ts'
 import { stepDone } from '../reporter.ts'
+import { deleteCopy, hasReferences, moveLiterals } from './header-values.ts'
 import { drawHostname, isHostnameTaken } from './hostnames.ts'
 import { certificateIn, type ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
@@ -42,6 +43,8 @@ export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action)
     case 'forget-certificate':
       await forgetCertificate(deps, tunnel)
       return undefined
+    case 'move-headers':
+      return moveLiterals(deps.store, tunnel)
     default:
       return settle(deps, tunnel, action.do)
   }
@@ -176,9 +179,11 @@ async function keep({ store }: ObserveDeps, { endpoint, hostname, signed }: Kept
   }
 }
 
-/** Deletes the certificate of the tunnel. A wildcard certificate, shared by all tunnels of the endpoint, stays. */
-async function forgetCertificate({ store, issuers }: ObserveDeps, { status }: Tunnel): Promise<void> {
+/** Deletes the certificate and the header values of the tunnel. A wildcard certificate, shared by all tunnels of the endpoint, stays. */
+async function forgetCertificate({ store, issuers }: ObserveDeps, tunnel: Tunnel): Promise<void> {
+  const { status } = tunnel
   if (status?.hostname === undefined) return
+  if (status.headerValues !== undefined || hasReferences(tunnel)) await deleteCopy(store, status.hostname)
   await issuers.acme?.forget(ownCertificate(status.hostname))
   try {
     await store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: ownCertificate(status.hostname) })

@@ -14,6 +14,7 @@ import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
+import { hasReferences } from './header-values.ts'
 import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
 import { createTunnelReconciler } from './reconciler.ts'
@@ -60,8 +61,16 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
     if (!tunnel) return endpoints.list().map(keyOf)
     return tunnel.status?.endpointRef ? [{ name: tunnel.status.endpointRef.name }] : []
   }
+  const endpointOfDatabase = (key: Key): readonly Key[] => {
+    const database = databases.get(key)
+    if (!database) return endpoints.list().map(keyOf)
+    return database.status?.sshTunnel ? [{ name: database.status.sshTunnel.endpointRef.name }] : []
+  }
+  const sshEndpointOf = ({ status }: DedicatedDatabase): string => status?.sshTunnel?.endpointRef.name ?? ''
   /** Aspect of a tunnel that its endpoint depends on. */
   const addressOf = ({ status }: Tunnel): string => `${status?.endpointRef?.name ?? ''}/${status?.hostname ?? ''}`
+  /** Aspect of a tunnel that the permissions of its edges depend on. */
+  const readOf = (tunnel: Tunnel): string => `${addressOf(tunnel)} ${hasReferences(tunnel)}`
   const passwordsOf =
     (kind: string) =>
     ({ namespace, name }: Key): readonly Key[] =>
@@ -95,6 +104,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         objectsOf(endpoints),
         changesOf(regions, () => endpoints.list().map(keyOf)),
         laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
+        laterThan(aspectChangesOf(databases, sshEndpointOf, endpointOfDatabase), COUNT_AFTER_MS),
         eventsOf((enqueue) => runtime.onChange((name) => enqueue({ name }))),
         eventsOf((enqueue) => issuers.acme?.onEndpoint((name) => enqueue({ name })) ?? (() => undefined)),
       ],
@@ -107,7 +117,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         await runtime.tunnelsChanged?.(name)
         return { result: 'settled', reason: 'TunnelsAdmitted' }
       },
-      sources: [laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), ADMIT_AFTER_MS)],
+      sources: [laterThan(aspectChangesOf(tunnels, readOf, endpointOf), ADMIT_AFTER_MS)],
     }),
     controller({
       name: 'tunnel',

@@ -2,6 +2,7 @@ import { ownerNamedBy, ownerText } from '../../shared/live-passwords.ts'
 import { type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { PasswordReason, type TunnelPassword } from '../../crds/tunnel-password.ts'
 import { conditionOf } from '../../store/conditions.ts'
+import { hasReferences } from './header-values.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 
 const listed = (value: string | undefined): readonly string[] => (value === undefined ? [] : [value])
@@ -16,6 +17,8 @@ export const tunnelIndexes = {
   ...quotaIndexes({ hasBegun: hasHostname, reason: TunnelReason.QuotaExceeded }),
   endpoint: ({ status }: Tunnel) => listed(status?.endpointRef?.name),
   hostname: ({ status }: Tunnel) => listed(status?.hostname),
+  /** Tunnels with header values from Secrets. */
+  headers: (tunnel: Tunnel) => (hasReferences(tunnel) ? ['yes'] : []),
   /** Tunnels whose status says that clients are connected. */
   connected: ({ status }: Tunnel) => (status?.connected === true || (status?.sessions ?? 0) > 0 ? ['yes'] : []),
   /** `regionId` of a tunnel that has no endpoint yet and is within its quota. */

@@ -4,6 +4,7 @@ import type { AcmeSettings, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts
 import { conditionOf, notReady, ready, type Decision } from '../../store/conditions.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import type { Progress } from '../acme/acme.ts'
+import { hasLiteralsOfApi } from './header-values.ts'
 import { ISSUER_MISSING, certificateName, hostOf, urlOf } from './resources.ts'
 
 /** Certificate in its Secret. Times in milliseconds since the epoch. */
@@ -49,6 +50,8 @@ export type KeptHostname =
 /** Actions in order. A crash after any of them is harmless. */
 export type Action =
   | { readonly do: 'add-finalizer' | 'expire' | 'forget-certificate' | 'release' }
+  /** Moves header values that an earlier version of the REST API put into the spec into a Secret. */
+  | { readonly do: 'move-headers' }
   /** Writes the hostname, generated if necessary, into the annotation, with the finalizer; before that, reports a rejected annotation. */
   | { readonly do: 'mark'; readonly refused: Decision | undefined }
   /** Records hostname and endpoint in the status before either is used. */
@@ -98,10 +101,13 @@ export function planTunnel(observed: Observed): Plan {
   return {
     ...plan,
     // A tunnel above the quota has nothing yet: only its status is written.
-    actions: observed.full ? [] : [...preparation(observed, plan), ...plan.actions],
+    actions: observed.full ? [] : [...preparation(observed, plan), ...plan.actions, ...moves(observed)],
     requeueAfterMs: Number.isFinite(again) ? Math.max(1, Math.min(again, DAY_MS)) : undefined,
   }
 }
+
+/** The last action: the reconcile that its write causes continues with the new spec. */
+const moves = ({ tunnel }: Observed): readonly Action[] => (hasLiteralsOfApi(tunnel) ? [{ do: 'move-headers' }] : [])
 
 /** Writes to the metadata that precede all other actions: at most one. */
 function preparation({ tunnel, kept }: Observed, { actions }: Plan): readonly Action[] {

@@ -7,6 +7,7 @@ import type { Outcome } from '../runtime/controller.ts'
 import { perform } from './apply.ts'
 import { changedAt, conditionsOf, failure, statusFields } from './status-fields.ts'
 import { followedOf, turnOf } from './acme-certificate.ts'
+import { createHeaderKeeper } from './header-values.ts'
 import { createRevoker, type Held } from './revocation.ts'
 import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
 import { type Action, AGAIN_MS, isGood, planTunnel, type Observed } from './plan.ts'
@@ -21,6 +22,7 @@ const GONE: Outcome = { result: 'settled', reason: 'Gone' }
 /** Creates the reconciler: observe, plan, apply, report; repeated after actions that change the observed state, until no action is left. */
 export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) => Promise<Outcome> {
   const revoker = createRevoker(deps)
+  const headers = createHeaderKeeper(deps)
 
   /** Carries the actions out. @returns the resulting tunnel */
   async function apply(tunnel: Tunnel, actions: readonly Action[]): Promise<Tunnel> {
@@ -69,11 +71,13 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     if (next) return goingOn(next, decision)
     const followed = followedOf(observed)
     if (followed) deps.issuers.acme?.follow(turnOf(tunnel, observed.assigned), followed)
+    const { fields, problem, againMs } = await headers.keep(current, observed.assigned)
     await deps.report(Tunnel, current, decision, {
-      ...{ ...statusFields(observed), ...changedAt(observed) },
-      conditions: conditionsOf(observed, renewing),
+      ...{ ...statusFields(observed), ...changedAt(observed), ...fields },
+      conditions: conditionsOf(observed, renewing, problem),
     })
-    return { outcome: { result: decision.status === 'True' ? 'settled' : 'waiting', reason: decision.reason, requeueAfterMs } }
+    const result = decision.status === 'True' ? 'settled' : 'waiting'
+    return { outcome: { result, reason: decision.reason, requeueAfterMs: soonest(requeueAfterMs, againMs) } }
   }
 
   async function obtain({ observed, actions, decision, renewing, hasObtained }: Obtaining): Promise<Step> {
@@ -108,6 +112,10 @@ function stepAfter(actions: readonly Action[], { tunnel, hasObtained }: NonNulla
   // Once: a certificate that does not fit would be installed endlessly.
   return did('install') && !hasObtained ? { tunnel, hasObtained: true } : undefined
 }
+
+/** Returns the smaller of two times; undefined without one. */
+const soonest = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
 interface Obtaining {
   readonly observed: Observed

@@ -2,8 +2,9 @@ import { timingSafeEqual } from 'node:crypto'
 import { type Tunnel, HOSTNAME, type TunnelReason } from '../../crds/tunnel.ts'
 import { takesTunnels, type TunnelEndpoint, EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import { ownCertificate, sharedCertificate } from '../../shared/edge-objects.ts'
+import { headerValuesSecret, ownCertificate, sharedCertificate } from '../../shared/edge-objects.ts'
 import { encodeSecret } from '../secret-data.ts'
+import { hasReferences } from './header-values.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
 import { ownersOf } from '../endpoint/runtime.ts'
 import type { Key } from '../../store/port.ts'
@@ -32,8 +33,13 @@ export function certificateKey(endpoint: TunnelEndpoint, hostname: string) {
 
 /** Names of the Secrets that an endpoint's edges read, sorted, so that equal sets are equal objects. */
 export function certificatesOf(endpoint: TunnelEndpoint, tunnels: readonly Tunnel[]): readonly string[] {
-  const hostnames = tunnels.flatMap(({ status }) => status?.hostname ?? [])
-  return [...new Set(hostnames.map((hostname) => certificateKey(endpoint, hostname).name))].sort()
+  const names = tunnels.flatMap((tunnel) => {
+    const { hostname } = tunnel.status ?? {}
+    if (hostname === undefined) return []
+    const { name } = certificateKey(endpoint, hostname)
+    return hasReferences(tunnel) ? [name, headerValuesSecret(hostname)] : [name]
+  })
+  return [...new Set(names)].sort()
 }
 
 /** Certificate for a Secret. */

@@ -4,6 +4,7 @@ import { annotations } from '../../crds/names.ts'
 import {
   ADDRESSES_USABLE,
   AddressesUsableReason,
+  HEADERS_USABLE,
   KEYS_USABLE,
   KeysUsableReason,
   RENEWING,
@@ -21,13 +22,19 @@ import { withHistory } from './certificate-history.ts'
 import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
-/** Conditions beside `Ready`. */
+/** Conditions beside `Ready`. `headers`: condition about header values; null: there is none, undefined: it stays. */
 export function conditionsOf(
   { tunnel, now }: Pick<Observed, 'tunnel' | 'now'>,
   renewing: Decision | undefined,
+  headers?: Decision | null,
 ): readonly Condition[] {
   const stamp = { generation: tunnel.metadata.generation, now: new Date(now) }
-  const decisions = { [RENEWING]: renewing, [KEYS_USABLE]: unusableKeys(tunnel), [ADDRESSES_USABLE]: unusableRanges(tunnel) }
+  const decisions = {
+    [RENEWING]: renewing,
+    [KEYS_USABLE]: unusableKeys(tunnel),
+    [ADDRESSES_USABLE]: unusableRanges(tunnel),
+    ...(headers !== undefined && { [HEADERS_USABLE]: headers ?? undefined }),
+  }
   return Object.entries(decisions).reduce(
     (conditions, [type, decision]) =>
       decision ? withCondition(conditions, decision, { type, ...stamp }) : withoutCondition(conditions, type),

@@ -18,7 +18,7 @@ import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { pause, systemClock } from '../../shared/timers.ts'
 import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
-import { scaleDeployment, stopDeployment, edgeSecrets, edgesGone } from './deployments.ts'
+import { deleteHostKeys, scaleDeployment, stopDeployment, edgeSecrets, edgesGone } from './deployments.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 
@@ -73,6 +73,7 @@ export async function removeData(deps: UninstallDeps, leave: Leave): Promise<voi
   await edgesGone(deps)
   await stopDeployment(deps, 'operator')
   for (const name of [...SECRETS, ...ofEdges]) await remove(store, Secret, { namespace: SYSTEM_NAMESPACE, name })
+  await deleteHostKeys(store.client)
   await remove(store, Lease, LEASE)
   log.info({}, 'all data is deleted')
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
+import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { pause, systemClock } from '../../shared/timers.ts'
 import type { KubernetesClient } from '../../store/kubernetes/client.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
@@ -7,7 +7,7 @@ import { type UninstallDeps, listed } from './inventory.ts'
 import { RoleBinding } from '../../crds/core.ts'
 import type { Kind } from '../../crds/kind.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
-import { hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret } from '../../shared/edge-objects.ts'
+import { formerHostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret } from '../../shared/edge-objects.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount, OWNERSHIP } from '../endpoint/kubernetes/kinds.ts'
 import { NetworkPolicy, Pod, Service } from '../kubernetes/kinds.ts'
 
@@ -75,8 +75,18 @@ const KINDS: readonly Kind[] = [
 /** Names of the Secrets of endpoints' edges. Kubernetes deletes them with their owner, but a Secret made by hand has none. */
 export const edgeSecrets = (endpoints: readonly TunnelEndpoint[]): readonly string[] =>
   endpoints.flatMap(({ metadata: { name } }) =>
-    [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
+    [formerHostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(name)),
   )
+
+const SECRETS = `/api/v1/namespaces/${SYSTEM_NAMESPACE}/secrets`
+const SECRET = { kind: { kind: 'Secret', plural: 'secrets', custom: false }, namespace: SYSTEM_NAMESPACE }
+
+/** Deletes the host keys of all domains, which outlive their endpoints. @throws StoreError */
+export async function deleteHostKeys(client: Client): Promise<void> {
+  const query = { labelSelector: labels.hostKeys }
+  const deleted = await client.request({ method: 'DELETE', path: SECRETS, query, idempotent: true })
+  if (deleted.status >= 300 && deleted.status !== 404) throw storeErrorOf(deleted, SECRET)
+}
 
 /**
  * Waits until Kubernetes' garbage collection has removed all objects of edges. Their TunnelEndpoints must be gone. The collection needs the

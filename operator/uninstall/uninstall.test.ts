@@ -68,6 +68,11 @@ test.each([
   }
   await removeData(there.deps, { ...keep, deleteData })
   expect(await names(store)).toEqual(['somebodys-own'])
+  // Host keys outlive their endpoints, so that no object names them.
+  const query = { labelSelector: 'mooring.dev/host-keys' }
+  expect(there.requests).toContainEqual(
+    expect.objectContaining({ method: 'DELETE', path: expect.stringMatching(/secrets$/) as string, query }),
+  )
   for (const kind of [Region, Organization, Lease]) expect((await store.list(kind)).items).toEqual([])
 })
 

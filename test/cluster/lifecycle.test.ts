@@ -119,14 +119,46 @@ test(
 )
 
 test(
+  'values without a domain keep the endpoint, and a domain that comes back finds the host keys',
+  { timeout: patient(360_000) },
+  async () => {
+    const endpoint = (path: string) => kubectl(['get', 'tunnelendpoint', 'default', '--output', `jsonpath={${path}}`])
+    const before = [await endpoint('.metadata.uid'), await endpoint('.status.hostKeys')]
+    const upgrade = (args: readonly string[], values = {}) => helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, ...args], values)
+    const [repository = '', tag = ''] = inject('cluster').image.split(':')
+    await upgrade(['--reset-values', ...WAIT, '-f', '-'], { image: { repository, tag, pullPolicy: 'IfNotPresent' } })
+    expect([await endpoint('.metadata.uid'), await endpoint('.status.hostKeys')]).toEqual(before)
+    const other = upgrade(['--reuse-values', '--set', 'edges.domain=other.example'])
+    await expect(other).rejects.toThrow('edges.domain may not change from tunnels.example to other.example')
+
+    const withDomain = ['--reuse-values', '--set', 'edges.domain=tunnels.example', ...WAIT]
+    await upgrade(withDomain)
+    // The SSH tunnel of a database is there.
+    await kubectl(['annotate', 'tunnelendpoint', 'default', 'mooring.dev/allow-deletion=true'])
+    await kubectl(['delete', 'tunnelendpoint', 'default', KUBECTL_WAIT])
+    await upgrade(withDomain)
+    await ready('tunnelendpoint/default')
+    expect(await endpoint('.metadata.uid')).not.toBe(before[0])
+    expect(await endpoint('.status.hostKeys')).toBe(before[1])
+  },
+)
+
+test.each(['tunnelendpoint', 'region'])('a %s in use is deleted only with its annotation', async (kind) => {
+  await expect(kubectl(['delete', kind, 'fra'])).rejects.toThrow('mooring.dev/allow-deletion=true')
+  await kubectl(['annotate', kind, 'fra', 'mooring.dev/allow-deletion=true'])
+  await kubectl(['delete', kind, 'fra', '--dry-run=server'])
+  await kubectl(['annotate', kind, 'fra', 'mooring.dev/allow-deletion-'])
+})
+
+test(
   'helm uninstall fails with instructions while data exists, and a rollback restores the release',
   { timeout: patient(360_000) },
   async () => {
     const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
     await expect(refused).rejects.toThrow(
-      /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 2 -n mooring-system/,
+      /nothing was done: there are .*3 sharedinstances.*1 tunnels.*helm rollback mooring 5 -n mooring-system/,
     )
-    await helm(['rollback', 'mooring', '2', ...IN_SYSTEM, ...WAIT])
+    await helm(['rollback', 'mooring', '5', ...IN_SYSTEM, ...WAIT])
     await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
   },
 )

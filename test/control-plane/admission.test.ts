@@ -1,8 +1,14 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Kind } from '../../crds/kind.ts'
+import { annotations as names } from '../../crds/names.ts'
+import { Region } from '../../crds/region.ts'
+import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { binaries, type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
 
 const run = promisify(execFile)
@@ -15,7 +21,8 @@ let bin: string
 beforeAll(async () => {
   ;[plane, bin] = await Promise.all([startControlPlane(), binaries()])
   const chart = ['template', 'mooring', 'charts/mooring', '--namespace', 'mooring-system']
-  const { stdout } = await run(join(bin, 'helm'), [...chart, '--show-only', 'templates/operator/admission.yaml'])
+  const policies = ['templates/operator/admission.yaml', 'templates/deletions.yaml'].flatMap((path) => ['--show-only', path])
+  const { stdout } = await run(join(bin, 'helm'), [...chart, ...policies])
   const file = join(dirname(plane.kubeconfig), 'admission.yaml')
   await writeFile(file, stdout)
   await kubectl('apply', '-f', file)
@@ -161,5 +168,64 @@ describe('in mooring-system, where RBAC allows the operator everything,', () => 
     },
   ])('whether the operator may create $what: $allowed', async ({ args, allowed }) => {
     expect(await mayHere(args)).toBe(allowed)
+  })
+})
+
+describe('a deletion is refused', () => {
+  const UNINSTALL = 'system:serviceaccount:mooring-system:mooring-uninstall'
+  const REGION = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
+  const SPECS = new Map<Kind, object>([
+    [Region, { id: REGION, regionId: 1, name: 'here' }],
+    [TunnelEndpoint, { region: REGION, domain: 't.test', sshHost: 't.test' }],
+  ])
+  interface Guarded {
+    readonly kind: Kind
+    readonly status?: object
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+
+  /** Creates an object with a status. @returns its name */
+  async function guarded({ kind, status, annotations = {} }: Guarded): Promise<string> {
+    const name = `a${randomUUID()}`
+    await store.create(kind, { metadata: { name, annotations }, spec: SPECS.get(kind) })
+    if (status) await store.patchStatus(kind, { name }, status)
+    return name
+  }
+
+  /** Tries to delete a new object. @returns the message of the refusal; undefined when it is deleted */
+  async function refusalOf(about: Guarded): Promise<string | undefined> {
+    const { group, version, plural } = about.kind
+    const path = `/apis/${group}/${version}/${plural}/${await guarded(about)}`
+    const { status, body } = await store.client.request({ method: 'DELETE', path })
+    return status < 300 ? undefined : (body as { readonly message: string }).message
+  }
+
+  let store: KubernetesStore
+  beforeAll(async () => {
+    store = plane.store()
+    await eventually(async () => (await refusalOf({ kind: Region, status: { tunnels: 1 } })) !== undefined)
+  })
+
+  test.each([
+    { kind: TunnelEndpoint, status: { tunnels: 2 }, has: 'this TunnelEndpoint has 2 tunnels, 0 databases' },
+    { kind: TunnelEndpoint, status: { databases: 1 }, has: 'has 0 tunnels, 1 databases' },
+    { kind: Region, status: { instances: 3 }, has: 'this Region has 3 instances, 0 databases, 0 tunnels' },
+    { kind: Region, status: { databases: 1 }, has: 'mooring.dev/allow-deletion=true' },
+    { kind: Region, status: { tunnels: 1 }, has: '1 tunnels' },
+  ])('of a $kind.kind with $status', async ({ has, ...about }) => {
+    expect(await refusalOf(about)).toContain(has)
+  })
+
+  test.each<Guarded & { readonly when: string }>([
+    { when: 'without tunnels', kind: TunnelEndpoint, status: { tunnels: 0 } },
+    { when: 'without a status', kind: Region },
+    { when: 'with the annotation', kind: Region, status: { tunnels: 1 }, annotations: { [names.allowDeletion]: 'true' } },
+  ])('but not of a $kind.kind $when', async (about) => {
+    expect(await refusalOf(about)).toBeUndefined()
+  })
+
+  test('but not by the hook of helm uninstall', async () => {
+    const name = await guarded({ kind: Region, status: { instances: 1 } })
+    await kubectl('delete', 'region', name, `--as=${UNINSTALL}`, '--as-group=system:masters')
   })
 })

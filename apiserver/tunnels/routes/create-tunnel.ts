@@ -11,6 +11,7 @@ import { createOnce, objectName, requestHash, sameRequest } from '../../resource
 import { retryLater } from '../../instances/instance-waits.ts'
 import { type AnyRoute, route, type Scope } from '../../http/route.ts'
 import { NamespaceParams } from '../../tenancy/tenancy-deps.ts'
+import { hasAllHeaderValues, newItems, withItems } from '../header-values.ts'
 import { checkNewConfig, CreateTunnelBody } from '../tunnel-body.ts'
 import { TunnelData, type TunnelDeps } from '../tunnel-deps.ts'
 import { TUNNELS_PATH } from '../tunnel-lookup.ts'
@@ -48,11 +49,13 @@ function outcomeOf(uid: string): (tunnel: Tunnel | undefined) => Tunnel | undefi
   }
 }
 
-/** Returns the tunnel when it is ready, or has a hostname and waits for its certificate. @throws ApiError when the operator rejects it */
+/** Returns the tunnel when it is ready, or has a hostname and waits for its certificate, and its header values are known. @throws ApiError when the operator rejects it */
 function settledTunnel(tunnel: Tunnel): Tunnel | undefined {
   const condition = conditionOf(tunnel, 'Ready')
   if (!condition || (condition.observedGeneration ?? 0) < tunnel.metadata.generation) return undefined
-  if (condition.status === 'True' || awaitsCertificate(tunnel, condition.reason)) return tunnel
+  if (condition.status === 'True' || awaitsCertificate(tunnel, condition.reason)) {
+    return hasAllHeaderValues(tunnel) ? tunnel : undefined
+  }
   const code = REJECTIONS.get(condition.reason)
   if (code) throw rejection(code, condition.message)
   return undefined
@@ -64,7 +67,7 @@ const awaitsCertificate = ({ status }: Tunnel, reason: string): boolean =>
 
 /** `POST …/tunnels`: creates the resource and answers once the hostname is assigned and the certificate issued, or ordered at a public CA (docs/api.md, "Tunnels"). */
 export function createTunnel(deps: TunnelDeps): AnyRoute {
-  const { store, scopes, tunnels, regions, endpoints, quota, audit, now } = deps
+  const { store, scopes, tunnels, regions, endpoints, headers, quota, audit, now } = deps
 
   /** Checks region and endpoint early; the operator's decision counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
   function requireEndpoint(regionId: number): void {
@@ -102,16 +105,18 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
       const earlier = key === undefined ? undefined : await store.get(Tunnel, { namespace, name })
       if (earlier) sameRequest<typeof Tunnel>(earlier, hash)
       else requireEndpoint(body.regionId)
-      const expiresAt = body.ttl === undefined ? undefined : new Date(now().getTime() + body.ttl * 1_000).toISOString()
+      const expiresAt = expiryOf(body, now())
       using reservations = new DisposableStack()
       reservations.use(quota.reserve({ namespace, name }))
       const draft = newTunnel({ namespace, name, createdBy: principal.user, expiresAt, now: now() }, body)
       const { object, created } = await createOnce(store, Tunnel, draft, hash)
-      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: object })
+      const items = itemsOf(body)
+      if (created) await audit.record({ principal, requestId, sourceIp, action: 'create', after: withItems(object, items) })
       try {
+        await headers.fill(object, items)
         return await deps.answer(201, await whenReady(object, scope), { principal, scope })
       } catch (error) {
-        if (created && (key === undefined || (error instanceof ApiError && error.code !== 'unavailable'))) {
+        if (created && (key === undefined || isFinal(error))) {
           await discard(object, { principal, requestId, sourceIp })
         }
         throw error
@@ -131,6 +136,11 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
   }
 }
 
+/** Whether a repeated request would fail by the same error. */
+const isFinal = (error: unknown): boolean => error instanceof ApiError && error.code !== 'unavailable'
+
+const itemsOf = ({ config }: CreateTunnelBody) => config?.liveHeaderModifications ?? []
+
 interface NewTunnel {
   readonly namespace: string
   readonly name: string
@@ -138,6 +148,9 @@ interface NewTunnel {
   readonly expiresAt: string | undefined
   readonly now: Date
 }
+
+const expiryOf = ({ ttl }: CreateTunnelBody, now: Date): string | undefined =>
+  ttl === undefined ? undefined : new Date(now.getTime() + ttl * 1_000).toISOString()
 
 /** Returns the Tunnel for a body. Pure. */
 function newTunnel({ namespace, name, createdBy, expiresAt, now }: NewTunnel, body: CreateTunnelBody): Draft<typeof Tunnel> {
@@ -151,7 +164,9 @@ function newTunnel({ namespace, name, createdBy, expiresAt, now }: NewTunnel, bo
     spec: {
       regionId: body.regionId,
       displayName: body.name,
-      ...(body.config && { config: body.config }),
+      ...(body.config && {
+        config: { ...body.config, liveHeaderModifications: [...newItems(name, body.config.liveHeaderModifications)] },
+      }),
       ...(expiresAt !== undefined && { expiresAt }),
     },
   }

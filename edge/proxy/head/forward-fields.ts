@@ -89,10 +89,10 @@ export const isCookie = (name: string): boolean => name.toLowerCase() === 'set-c
 /** Whether the field is forbidden in all responses. */
 const isForbidden = (name: string): boolean => RESPONSE_NAMES.kindOf(Buffer.from(name, 'latin1'), 0, name.length) === DROP
 
-/** Prepares one direction; the last item of a name wins. */
+/** Prepares one direction; the last item of a name wins. A value that is missing removes the field: who sends it could forge it. */
 function prepare(config: TunnelConfig, direction: 'request' | 'response'): Modifications {
   const items = new Map<string, { readonly name: string; readonly value: string }>()
-  for (const { name, value, type } of config.liveHeaderModifications) {
+  for (const { name, value = '', type } of config.liveHeaderModifications) {
     if (type === direction) items.set(name.toLowerCase(), { name, value })
   }
   const added = [...items.values()].filter(({ name, value }) => value !== '' && (direction === 'request' || !isForbidden(name)))

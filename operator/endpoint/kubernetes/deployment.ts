@@ -53,7 +53,7 @@ function hashOf({ spec: { domain, publicHttpPort, publicHttpsPort, proxyProtocol
   return createHash('sha256').update(taken).digest('hex').slice(0, 16)
 }
 
-function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettings): Plain<V1PodSpec> {
+function podSpec({ metadata: { name }, spec: { domain } }: TunnelEndpoint, settings: EdgePodSettings): Plain<V1PodSpec> {
   const { pullSecrets, priorityClassName, nodeSelector, tolerations, journalOutside } = settings
   return {
     serviceAccountName: edgeName(name),
@@ -71,7 +71,7 @@ function podSpec({ metadata: { name } }: TunnelEndpoint, settings: EdgePodSettin
     affinity: affinityOf(name, settings),
     containers: [containerOf(name, settings)],
     volumes: [
-      secret('host-keys', hostKeysSecret(name)),
+      secret('host-keys', hostKeysSecret(domain)),
       // The key of the mesh CA stays with the operator.
       secret('mesh', meshSecret(name), { keys: ['ca.crt', 'tls.crt', 'tls.key'] }),
       // The Secret of an outside journal exists only after the journal has answered: edges serve visitors before that.

@@ -214,25 +214,27 @@ test('a certificate of a former CA is replaced', async () => {
 })
 
 test.each([
-  { what: 'host keys', nameOf: hostKeysSecret },
-  { what: 'the certificate of its mesh', nameOf: meshSecret },
-  { what: 'the certificate for unknown hosts', nameOf: unknownHostsSecret },
-])('$what: differ at the first call, and when changed or deleted since the last one', async ({ nameOf }) => {
+  { what: 'host keys', name: hostKeysSecret('a.test') },
+  { what: 'the certificate of its mesh', name: meshSecret('a') },
+  { what: 'the certificate for unknown hosts', name: unknownHostsSecret('a') },
+])('$what: differ at the first call, and when changed or deleted since the last one', async ({ name }) => {
   await using opened = await openTemporaryStore()
   const { store } = opened
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
   const changes = createSecretChanges(store)
-  expect(await changes.differ('a')).toBe(true)
-  expect(await changes.differ('a')).toBe(false)
+  const { metadata, spec } = endpoint({ domain: 'a.test' })
+  const a = { metadata: { ...metadata, name: 'a' }, spec }
+  expect(await changes.differ(a)).toBe(true)
+  expect(await changes.differ(a)).toBe(false)
 
-  const made = await store.create(Secret, { metadata: keyIn(nameOf('a')), data: { 'tls.key': 'AA==' } })
-  expect(await changes.differ('a')).toBe(true)
+  const made = await store.create(Secret, { metadata: keyIn(name), data: { 'tls.key': 'AA==' } })
+  expect(await changes.differ(a)).toBe(true)
   await store.replace(Secret, { ...made, data: { 'tls.key': 'AQ==' } })
-  expect(await changes.differ('a')).toBe(true)
-  expect(await changes.differ('a')).toBe(false)
-  await store.delete(Secret, keyIn(nameOf('a')))
-  expect(await changes.differ('a')).toBe(true)
+  expect(await changes.differ(a)).toBe(true)
+  expect(await changes.differ(a)).toBe(false)
+  await store.delete(Secret, keyIn(name))
+  expect(await changes.differ(a)).toBe(true)
 
   changes.forget('a')
-  expect(await changes.differ('a')).toBe(true)
+  expect(await changes.differ(a)).toBe(true)
 })

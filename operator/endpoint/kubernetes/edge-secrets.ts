@@ -127,14 +127,19 @@ function isMarked(secret: Secret | undefined, { metadata: { name, uid } }: Tunne
   return given?.[labels.endpoint] === name && ownerReferences.some((owner) => owner.uid === uid)
 }
 
+/** Endpoint, as far as the names of its Secrets follow from it. */
+export type SecretsOf = Pick<TunnelEndpoint, 'metadata' | 'spec'>
+
 /** Detects changes of an endpoint's Secrets, which are not watched. */
 export interface SecretChanges {
   /** Whether a Secret changed or was deleted since the last call. True at the first call. */
-  differ(endpoint: string): Promise<boolean>
+  differ(endpoint: SecretsOf): Promise<boolean>
   forget(endpoint: string): void
 }
 
-const NAMES = [hostKeysSecret, meshSecret, unknownHostsSecret]
+const namesOf = ({ metadata: { name }, spec: { domain } }: SecretsOf): readonly string[] => [
+  ...[hostKeysSecret(domain), meshSecret(name), unknownHostsSecret(name)],
+]
 
 export function createSecretChanges(store: Pick<Store, 'get'>): SecretChanges {
   const seen = new Map<string, string>()
@@ -146,9 +151,10 @@ export function createSecretChanges(store: Pick<Store, 'get'>): SecretChanges {
 
   return {
     async differ(endpoint) {
-      const versions = (await Promise.all(NAMES.map((nameOf) => versionOf(nameOf(endpoint))))).join()
-      const before = seen.get(endpoint)
-      seen.set(endpoint, versions)
+      const { name } = endpoint.metadata
+      const versions = (await Promise.all(namesOf(endpoint).map(versionOf))).join()
+      const before = seen.get(name)
+      seen.set(name, versions)
       return versions !== before
     },
     forget: (endpoint) => void seen.delete(endpoint),

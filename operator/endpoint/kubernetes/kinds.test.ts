@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import {
   edgeName,
-  hostKeysSecret,
+  formerHostKeysSecret,
   meshName,
   meshSecret,
   sharedCertificate,
@@ -16,7 +16,7 @@ const isAllowed = (name: string) => rules.every(({ holds }) => holds(undefined a
 /** Names of an endpoint's objects, with the kind if there are several. */
 const servicesOf = (endpoint: string) => [edgeName(endpoint), meshName(endpoint)]
 const secretsOf = (endpoint: string) =>
-  [hostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(endpoint))
+  [formerHostKeysSecret, meshSecret, sharedCertificate, unknownHostsSecret].map((nameOf) => nameOf(endpoint))
 
 const parts = fc.constantFrom('x', 'mesh', 'host-keys', 'host', 'keys', 'certificate', 'strangers', 'edge', 'endpoint', '1')
 const endpointName = fc

@@ -101,8 +101,10 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
 
   /** Whether the Secrets of an endpoint changed. True when they cannot be read: the reconcile then reports the error. */
   async function differ(endpoint: string): Promise<boolean> {
+    const found = find(endpoint)
+    if (!found) return true
     try {
-      return await secrets.differ(endpoint)
+      return await secrets.differ(found)
     } catch (err) {
       logger.debug({ err, endpoint }, 'the Secrets of an endpoint could not be checked')
       return true
