@@ -4,6 +4,7 @@ import { EngineCode, LoginState } from '../engine.ts'
 import { readTenant, kindOf } from './catalog.ts'
 import { type Connection, quoteName, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
+import { removeRole } from './role-traces.ts'
 
 /** Number of attempts to drop a role that receives new grants meanwhile. */
 const DROP_ATTEMPTS = 5
@@ -58,7 +59,7 @@ export function createDiscard({ connection, inFlight }: Deps): Discard {
   }
 
   async function releaseInside(database: string, role: string): Promise<void> {
-    await connection.inside(database, (session) => session.query(`DROP OWNED BY ${quoteName(role)} CASCADE`))
+    await connection.inside(database, (session) => removeRole(session, role))
   }
 
   return async function discard(name) {
