@@ -113,7 +113,10 @@ test('a restart for a statement that cannot be cancelled is reported to its tena
     { cancelled: 1, ended: 0 },
     { cancelled: 1, ended: 0, stuck: [name] },
   ]
-  const admin = { enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() }
+  const admin = {
+    ...{ enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() },
+    findChangedExtensions: async () => [],
+  }
   const watchdog = createWatchdog({
     ...{ store: opened.store, instances: instances.cache, databases: settableCache(DedicatedDatabase, databaseIndexes).cache },
     ...{ suspicions: createSuspicions(), ca: () => '' },
