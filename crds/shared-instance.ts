@@ -66,6 +66,12 @@ export const SharedInstanceSpec = z.object({
     .max(32)
     .default([])
     .describe('Extensions to install in the database. The Region must allow them.'),
+  extensionsVersion: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe('Counter of checks. Add 1 to have the database looked at now, and missing extensions installed.'),
   passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Version of the password. Add 1 for a new password.'),
   resetVersion: z
     .int()
@@ -100,7 +106,8 @@ export const SharedInstance = defineKind({
       .object({ name: z.string().max(253).describe('Name of the DatabaseServer.') })
       .optional()
       .describe('DatabaseServer that holds the database, in the namespace mooring-shared.'),
-    extensions: z.array(ExtensionName).max(32).optional().describe('Installed extensions.'),
+    extensions: z.array(ExtensionName).max(64).optional().describe('Extensions that are in the database.'),
+    extensionsVersion: z.int().optional().describe('Value of `spec.extensionsVersion` when the database was last looked at.'),
     passwordVersion: z
       .int()
       .optional()

@@ -32,7 +32,8 @@ export interface AddedExtensions {
 }
 
 /**
- * Adds extensions to an instance and returns the instance once they are installed.
+ * Adds extensions to an instance and returns the instance once they are installed. The operator looks at the database for each call: the tenant
+ * may have dropped an extension since the status was written.
  * @throws ApiError `unsupported_extension`; `conflict`; `not_found`; `unavailable` when the time budget of the request is used up; StoreError
  */
 export async function addExtensions(deps: Deps, { instance, names, field, request }: AddedExtensions): Promise<SharedInstance> {
@@ -41,12 +42,15 @@ export async function addExtensions(deps: Deps, { instance, names, field, reques
   requireAllowed(allowedFor(deps, instance), names, field)
   const changed = await changeSpec(store, SharedInstance, {
     found: instance,
-    specOf: ({ spec }) => ({ extensions: [...new Set([...spec.extensions, ...names])] }),
+    specOf: ({ spec }) => ({
+      extensions: [...new Set([...spec.extensions, ...names])],
+      extensionsVersion: (spec.extensionsVersion ?? 0) + 1,
+    }),
   })
-  const recorded = changed.isChanged && audit.record({ principal, requestId, sourceIp, action: 'update', ...changed })
-  const { generation } = changed.after.metadata
+  const recorded = audit.record({ principal, requestId, sourceIp, action: 'update', ...changed })
+  const version = changed.after.spec.extensionsVersion ?? 0
   try {
-    const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, generation }), arrivedAt)
+    const done = await waits.changed(changed.after, (now) => areInstalled(now, { names, field, version }), arrivedAt)
     if (!done) throw retryLater('the extensions are not installed yet; try again')
     return done
   } catch (error) {
@@ -60,18 +64,19 @@ export async function addExtensions(deps: Deps, { instance, names, field, reques
 interface Awaited {
   readonly names: readonly string[]
   readonly field: string
-  readonly generation: number
+  /** `spec.extensionsVersion` of the request. */
+  readonly version: number
 }
 
 /**
- * Whether the extensions are installed; false until the operator has tried.
+ * Whether the extensions are installed; false until the operator has looked at the database.
  * @throws ApiError `conflict` or `unsupported_extension` when the operator rejected one
  */
-function areInstalled({ metadata, status }: SharedInstance, { names, field, generation }: Awaited): boolean {
+function areInstalled({ status }: SharedInstance, { names, field, version }: Awaited): boolean {
+  if ((status?.extensionsVersion ?? 0) < version) return false
   if (names.every((name) => status?.extensions?.includes(name))) return true
   const condition = conditionOf({ status }, EXTENSIONS_INSTALLED)
-  const isOfThis = condition !== undefined && (condition.observedGeneration ?? 0) >= Math.min(generation, metadata.generation)
-  if (!isOfThis) return false
+  if (condition === undefined) return false
   const code = condition.reason === ExtensionReason.Conflict ? 'conflict' : 'unsupported_extension'
   throw new ApiError(code, condition.message, { details: [{ field, message: condition.message }] })
 }

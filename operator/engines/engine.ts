@@ -14,6 +14,8 @@ export interface AdminTarget {
   readonly insiders?: readonly string[] | undefined
   /** Whether clients reach the server by a port that a container publishes on loopback, so that it does not see their addresses. */
   readonly isPublished?: boolean | undefined
+  /** Whether tenants have calls of the API that install extensions, which a rejected CREATE EXTENSION names. Absent: they have. */
+  readonly hasExtensionCalls?: boolean | undefined
 }
 
 /** Limits of one tenant that the engine itself enforces. */
@@ -92,6 +94,13 @@ export interface RefusedExtension {
   readonly reason: 'unavailable' | 'conflict'
   /** Explanation for the tenant. */
   readonly message: string
+}
+
+/** Extensions of a tenant's database after an installation. */
+export interface InstalledExtensions {
+  /** Names of all extensions in the database that the engine does not have by itself, sorted. */
+  readonly installed: readonly string[]
+  readonly refused: readonly RefusedExtension[]
 }
 
 /** Measured values of a server with one tenant. Counters rise from a start of the server on. */
@@ -192,10 +201,13 @@ export interface EngineAdmin extends AsyncDisposable {
   tidy(size: number): Promise<boolean>
   /** Returns the extensions that the server offers; an empty list for an engine without extensions. */
   extensions(): Promise<readonly Extension[]>
-  /** Installs those of the wanted extensions that the tenant's database lacks. Returns the extensions that could not be installed. */
-  installExtensions(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>
-  /** Returns the names of tenants whose databases lack some of their wanted extensions. `wanted`: extensions by tenant name. */
-  findMissingExtensions(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
+  /**
+   * Installs those of the wanted extensions that the tenant's database lacks. Records them in the database, as those that the operator installs
+   * again when the tenant drops them.
+   */
+  installExtensions(name: string, wanted: readonly string[]): Promise<InstalledExtensions>
+  /** Returns the names of tenants whose databases have other extensions than the recorded ones. `recorded`: extensions by tenant name. */
+  findChangedExtensions(recorded: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
   /** Cancels statements and ends sessions of tenants that are past their bounds. */
   enforce(bounds: SessionBounds): Promise<Enforced>
   /**

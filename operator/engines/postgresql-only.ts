@@ -3,7 +3,7 @@ import { type EngineAdmin, EngineCode } from './engine.ts'
 
 type PostgresqlOnly = Pick<
   EngineAdmin,
-  'adopt' | 'discarded' | 'extensions' | 'installExtensions' | 'findMissingExtensions' | 'guardTransactionIds' | 'endExcluded'
+  'adopt' | 'discarded' | 'extensions' | 'installExtensions' | 'findChangedExtensions' | 'guardTransactionIds' | 'endExcluded'
 >
 
 /** Operations that only PostgreSQL needs, for the other engines. `message`: why an extension cannot be installed. */
@@ -12,8 +12,8 @@ export const withoutPostgresqlOnly = (message: string): PostgresqlOnly => ({
   discarded: () => Promise.resolve([]),
   extensions: () => Promise.resolve([]),
   installExtensions: (_name, wanted) =>
-    Promise.resolve(wanted.map((name) => ({ name, reason: 'unavailable' as const, message }))),
-  findMissingExtensions: () => Promise.resolve([]),
+    Promise.resolve({ installed: [], refused: wanted.map((name) => ({ name, reason: 'unavailable' as const, message })) }),
+  findChangedExtensions: () => Promise.resolve([]),
   guardTransactionIds: () => Promise.resolve(0),
   endExcluded: () => Promise.resolve(0),
 })

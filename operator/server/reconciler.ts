@@ -92,7 +92,8 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
       await adminsOf(server).forget(server.metadata.name)
       return { engineVersion, extensions }
     }
-    const way = adminsOf(server).open(server, { ...state.admin, ...credentials })
+    const target = { ...state.admin, ...credentials, hasExtensionCalls: server.spec.tenancy === 'shared' }
+    const way = adminsOf(server).open(server, target)
     if (!way) return NOTHING
     if (way.fresh) forgetApplied(server)
     if (way.fresh || engineVersion === undefined || extensions === undefined) return hardened(server, way.opened)

@@ -20,7 +20,7 @@ function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
         oversize: false,
         missing: false,
         passwordChanged: false,
-        extensionDropped: false,
+        extensionsChanged: false,
         secret: undefined,
       },
       full: undefined,

@@ -3,7 +3,7 @@ import { FINALIZER } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { isStoreError, keyOf, keyToString, type Store } from '../../store/port.ts'
 import { stepDone } from '../reporter.ts'
-import { EngineCode, type Limits, type RefusedExtension } from '../engines/engine.ts'
+import { EngineCode, type InstalledExtensions, type Limits } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { ownerOf } from '../server/discarded.ts'
 import {
@@ -38,8 +38,8 @@ export interface ApplyDeps {
 export interface Changed {
   readonly credentials?: Credentials | undefined
   readonly instance?: SharedInstance | undefined
-  /** Extensions that could not be installed; undefined when none was tried. */
-  readonly refusedExtensions?: readonly RefusedExtension[] | undefined
+  /** Extensions in the database, and those that could not be installed; undefined when the database was not looked at. */
+  readonly extensions?: InstalledExtensions | undefined
 }
 
 /** Carries out a plan's actions in order. Announces each when it is done (operator/reporter.ts). @returns the resulting state */
@@ -52,15 +52,15 @@ export async function applyActions(
   const flow = flowOf(seen)
   let { credentials } = seen
   let { instance } = seen.observed
-  let refusedExtensions: Changed['refusedExtensions']
+  let extensions: Changed['extensions']
   for (const action of actions) {
     const changed = await perform(deps, { ...seen, credentials, observed: { ...seen.observed, instance } }, action)
     credentials = changed.credentials ?? credentials
     instance = changed.instance ?? instance
-    refusedExtensions = changed.refusedExtensions ?? refusedExtensions
+    extensions = changed.extensions ?? extensions
     stepDone(`${flow}.${action}`, key)
   }
-  return { credentials, instance, refusedExtensions }
+  return { credentials, instance, extensions }
 }
 
 /** Flow of the steps; traces and fault tests use its name. */
@@ -88,7 +88,7 @@ async function perform(deps: ApplyDeps, seen: Observation, action: Action): Prom
     case 'move-secret':
       return { credentials: await rewrite(deps, seen, action) }
     case 'extensions':
-      return { refusedExtensions: await installExtensions(deps, seen) }
+      return { extensions: await installExtensions(deps, seen) }
     default:
       await onEngine(deps, seen, action)
       dispel(deps.suspicions, instance, action)
@@ -103,21 +103,19 @@ function dispel({ missing, oversize, password }: Suspicions, { metadata }: Share
   oversize.delete(metadata.uid)
 }
 
-/** @returns the extensions that the Region does not allow, or that the engine rejected */
-async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<readonly RefusedExtension[]> {
+/** Installs the desired extensions. Those that the Region does not allow are among the refused ones. */
+async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<InstalledExtensions> {
   const { spec, metadata } = seen.observed.instance
   const { admin } = mayReach(deps, seen)
   const allowed = spec.extensions.filter((name) => seen.allowedExtensions.includes(name))
   const notAllowed = spec.extensions.filter((name) => !allowed.includes(name))
-  const refused = allowed.length === 0 ? [] : await admin.installExtensions(nameOf(seen), allowed)
+  const { installed, refused } = await admin.installExtensions(nameOf(seen), allowed)
   deps.suspicions.extensions.delete(metadata.uid)
-  return [
-    ...notAllowed.map((name) => ({
-      ...{ name, reason: 'unavailable' as const },
-      message: `the extension ${name} is not one that the Region allows for ${spec.motor}`,
-    })),
-    ...refused,
-  ]
+  const notAllowedHere = notAllowed.map((name) => ({
+    ...{ name, reason: 'unavailable' as const },
+    message: `the extension ${name} is not one that the Region allows for ${spec.motor}`,
+  }))
+  return { installed, refused: [...notAllowedHere, ...refused] }
 }
 
 type ResourceAction = 'add-finalizer' | 'expire' | 'doubt-password' | 'release'

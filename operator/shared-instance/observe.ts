@@ -56,7 +56,7 @@ const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   oversize: false,
   missing: false,
   passwordChanged: false,
-  extensionDropped: false,
+  extensionsChanged: false,
 }
 
 async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
@@ -77,7 +77,7 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
     missing: await isMissing(deps, instance, open),
     passwordChanged: deps.suspicions.password.has(instance.metadata.uid),
-    extensionDropped: deps.suspicions.extensions.has(instance.metadata.uid),
+    extensionsChanged: deps.suspicions.extensions.has(instance.metadata.uid),
   }
   const allowed = allowedExtensions(regionIn(deps, instance), instance.spec.motor)
   return { observed, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }

@@ -203,10 +203,25 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
+    does: 'looks at the extensions when a request asks for it',
+    given: observed({
+      status: { ...claimedInstance, extensions: ['citext'], extensionsVersion: 1 },
+      spec: { extensions: ['citext'], extensionsVersion: 2 },
+    }),
+    actions: ['extensions'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'looks at the extensions after a reset that may have removed some',
+    given: observed({ status: { ...claimedInstance, extensions: ['citext'] }, spec: { resetVersion: 1 } }),
+    actions: ['reset', 'extensions', 'verify'],
+    reason: 'Claimed',
+  },
+  {
     does: 'installs an extension again that the tenant dropped',
     given: observed(
       { status: { ...claimedInstance, extensions: ['citext'] }, spec: { extensions: ['citext'] } },
-      { extensionDropped: true },
+      { extensionsChanged: true },
     ),
     actions: ['extensions'],
     reason: 'Claimed',

@@ -31,8 +31,8 @@ export interface Observed {
   readonly missing: boolean
   /** Whether the tenant has set another password than the Secret has. */
   readonly passwordChanged: boolean
-  /** Whether an installed extension is missing (reported by the watchdog). */
-  readonly extensionDropped: boolean
+  /** Whether the database has other extensions than the status (reported by the watchdog). */
+  readonly extensionsChanged: boolean
 }
 
 /** Actions in order. A crash after any of them is harmless. */
@@ -127,7 +127,7 @@ function planClaim(observed: Observed): Plan {
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const secret = observed.secret === 'damaged' ? 'renew-secret' : 'secret'
   const { enabled: login, resetVersion } = instance.spec
-  const extensions = instance.spec.extensions.length > 0 ? (['extensions'] as const) : []
+  const extensions = mayHaveExtensions(instance) ? (['extensions'] as const) : []
   const plan = doing([secret, 'claim', ...extensions, login ? 'verify' : 'disable'], loginDecision(observed, login))
   return { ...plan, inForce: { login, resetVersion } }
 }
@@ -184,12 +184,21 @@ function planPresent(observed: Observed, at: ServerAddress): Plan {
 /** Actions that leave the login unchanged. */
 const KEEPS_LOGIN: ReadonlySet<Action> = new Set(['move-secret', 'extensions'])
 
+/** Whether a new database of the instance gets extensions, or may have those of its template. */
+const mayHaveExtensions = ({ spec }: SharedInstance): boolean => spec.extensions.length > 0 || spec.templateRef !== undefined
+
 /** Installs missing extensions. A rejected extension is tried again at every reconcile: the reason may have gone. */
 function extensionSteps(observed: Observed): readonly Action[] {
   const { spec, status } = observed.instance
-  const isInstalled = spec.extensions.every((name) => status?.extensions?.includes(name))
-  const isRenewed = resetsNow(observed) && spec.extensions.length > 0
-  return isInstalled && !isRenewed && !observed.extensionDropped ? [] : ['extensions']
+  const { extensions = [] } = status ?? {}
+  const isInstalled = spec.extensions.every((name) => extensions.includes(name))
+  const isRenewed = resetsNow(observed) && (mayHaveExtensions(observed.instance) || extensions.length > 0)
+  return isInstalled && !isRenewed && !mustLook(observed) ? [] : ['extensions']
+}
+
+/** Whether the status may say something else about extensions than the database. */
+function mustLook({ extensionsChanged, instance: { spec, status } }: Observed): boolean {
+  return extensionsChanged || (status?.extensionsVersion ?? 0) < (spec.extensionsVersion ?? 0)
 }
 
 const wantsReset = ({ instance }: Observed): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion

@@ -4,7 +4,7 @@ import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'
 import { stepDone, type StatusFields, type Report } from '../reporter.ts'
-import { EngineCode } from '../engines/engine.ts'
+import { EngineCode, type InstalledExtensions } from '../engines/engine.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
@@ -30,11 +30,11 @@ const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
 /** Creates the reconciler: observe, plan, apply, report. The status is written last; only then is a claim visible. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
   async function report(
-    { instance, refusedExtensions }: Pick<Observed, 'instance'> & Pick<Changed, 'refusedExtensions'>,
+    { instance, extensions }: Pick<Observed, 'instance'> & Pick<Changed, 'extensions'>,
     decision: Decision,
     fields: StatusFields<typeof SharedInstance> = {},
   ): Promise<void> {
-    const others = extensionAlarm(instance, refusedExtensions, deps.now())
+    const others = extensionAlarm(instance, extensions?.refused, deps.now())
     const conditions = alarms(others, instance, { decision, now: deps.now() })
     await deps.report(SharedInstance, instance, decision, { ...fields, conditions })
   }
@@ -42,12 +42,12 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
   async function carryOut(seen: Observation, plan: Plan): Promise<void> {
     const { observed } = seen
     const key = keyToString(keyOf(observed.instance))
-    const { credentials, instance, refusedExtensions } = await applyActions(deps, seen, plan.actions)
+    const { credentials, instance, extensions } = await applyActions(deps, seen, plan.actions)
     if (!plan.decision) return
     const { inForce } = plan
     const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : {}
-    const extensions = refusedExtensions && installedOf(instance, refusedExtensions)
-    await report({ instance, refusedExtensions }, plan.decision, { ...fields, extensions })
+    const found = extensions && { extensions: extensions.installed, extensionsVersion: instance.spec.extensionsVersion }
+    await report({ instance, extensions }, plan.decision, { ...fields, ...found })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
@@ -129,7 +129,7 @@ function alarms(
 /** Conditions with the one about extensions, as the last attempt to install them ended. */
 function extensionAlarm(
   { status, metadata }: SharedInstance,
-  refused: Changed['refusedExtensions'],
+  refused: InstalledExtensions['refused'] | undefined,
   now: Date,
 ): readonly Condition[] | undefined {
   const before = status?.conditions
@@ -141,9 +141,6 @@ function extensionAlarm(
   const stamp = { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now }
   return withCondition(before, notReady(reason, message), stamp)
 }
-
-const installedOf = ({ spec }: SharedInstance, refused: NonNullable<Changed['refusedExtensions']>): readonly string[] =>
-  spec.extensions.filter((name) => !refused.some((each) => each.name === name))
 
 /** Whether a condition means that the desired state is in force as far as possible. */
 function isFinal({ reason }: Decision): boolean {

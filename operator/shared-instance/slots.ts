@@ -91,7 +91,7 @@ export interface Suspicions {
   readonly missing: Set<string>
   /** Instances whose login has another password than the Secret: the tenant changed it. */
   readonly password: Set<string>
-  /** Instances whose database lacks an installed extension: the tenant dropped it. */
+  /** Instances whose database has other extensions than their status: the tenant dropped one. */
   readonly extensions: Set<string>
   /** Forgets instances that no longer exist. */
   prune(isThere: (uid: string) => boolean): void

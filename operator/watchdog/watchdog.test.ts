@@ -116,7 +116,10 @@ test('a statement that cannot be ended is reported once to its tenant and to the
   const [failures, warnings, requests]: [Failure[], object[], string[]] = [[], [], []]
   const stuck = { cancelled: 0, ended: 1, stuck: [name] }
   const enforced = [{ cancelled: 1, ended: 0 }, stuck, stuck, { ...stuck, needsRestart: true }]
-  const admin = { enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() }
+  const admin = {
+    ...{ enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() },
+    findChangedExtensions: async () => [],
+  }
   const watchdog = createWatchdog({
     ...{ store: opened.store, instances: instances.cache, databases: settableCache(DedicatedDatabase, databaseIndexes).cache },
     ...{ suspicions: createSuspicions(), ca: () => '' },

@@ -109,6 +109,8 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (needsRestart && (await deps.restarts.request(server))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
+    // A migration that recreates schema public needs its extensions right after.
+    await checkExtensions(server, open)
   })
 
   /** Ends sessions that the rules of a dedicated server exclude. Its statements have no bounds; a server without rules has no such sessions. */
@@ -136,7 +138,6 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     if (isOccupied(server)) await checkSizes(server, open, 'all')
     await checkCatalog(server, open, round)
     await checkPasswords(open, round.credentials.get(server) ?? [])
-    await checkExtensions(server, open)
   })
 
   async function checkCatalog(server: string, { admin }: OpenServer, round: Round): Promise<void> {
@@ -171,14 +172,14 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     }
   }
 
+  /** Wakes the instances whose database has other extensions than their status: a tenant drops them with the schema that they are in. */
   async function checkExtensions(server: string, { admin }: OpenServer): Promise<void> {
-    const having = instances.byIndex('server', server).filter(({ status }) => (status?.extensions?.length ?? 0) > 0)
-    const desired = new Map(having.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
-    if (desired.size === 0) return
-    for (const name of await admin.findMissingExtensions(desired)) {
+    const claimed = instances.byIndex('server', server).filter(({ status }) => status?.name !== undefined)
+    const recorded = new Map(claimed.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
+    for (const name of await admin.findChangedExtensions(recorded)) {
       const owner = ownerOf(name)
       if (!owner) continue
-      log.info({ server, instance: keyOf(owner) }, 'extension dropped by the tenant')
+      log.info({ server, instance: keyOf(owner) }, 'extensions changed in the database')
       suspicions.extensions.add(owner.metadata.uid)
       wake(owner)
     }

@@ -20,7 +20,10 @@ const install = (id: string, name: unknown, role: 'viewer' | 'editor' = 'editor'
 
 test('POST …/extensions installs a listed extension, and a migration that requires it passes', async () => {
   const instance = await acme.instance()
-  await expect(query(instance, 'CREATE EXTENSION citext')).rejects.toMatchObject({ code: '42501' })
+  await expect(query(instance, 'CREATE EXTENSION citext')).rejects.toMatchObject({
+    code: '42501',
+    message: expect.stringContaining('POST /v1/instances/{id}/extensions with the body {"name":"citext"}') as string,
+  })
   const before = (await expectSuccess(acme.as('viewer')('GET', `/v1/instances/${instance.id}/extensions`))).body.data.extensions
   expect(before.map(({ name }) => name)).toEqual([
     ...['btree_gin', 'btree_gist', 'citext', 'fuzzystrmatch', 'hstore', 'ltree'],
@@ -45,6 +48,28 @@ test('POST /v1/instances creates a database with extensions, which a reset keeps
   expect(await query(copy, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
   await expectSuccess(acme.as('editor')('POST', `/v1/instances/${instance.id}/reset`))
   expect(await query(instance, `SELECT 'a=>1'::hstore -> 'a' AS a`)).toEqual([{ a: '1' }])
+})
+
+/** Returns the names of the installed extensions by the API. */
+const listed = async (id: string): Promise<readonly string[]> =>
+  (await expectSuccess(acme.as('viewer')('GET', `/v1/instances/${id}/extensions`))).body.data.extensions
+    .filter(({ installed }) => installed)
+    .map(({ name }) => name)
+
+test('an extension that its user dropped is installed again, at once by POST and for a migration, and GET shows what is there', async () => {
+  const instance = await acme.instance({ extensions: ['citext'] })
+  const copy = await acme.instance({ template: instance.id })
+  expect(await listed(copy.id)).toEqual(['citext'])
+  const drop = () => query(instance, 'DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+  await drop()
+  expect((await install(instance.id, 'citext')).status).toBe(201)
+  expect(await query(instance, `SELECT FROM pg_extension WHERE extname = 'citext'`)).toHaveLength(1)
+  await drop()
+  await query(copy, 'DROP EXTENSION citext')
+  // Waits for the operator, which looks at all databases every 5 s, without a call of the API.
+  await query(instance, 'CREATE EXTENSION IF NOT EXISTS citext; CREATE TABLE t (c citext)')
+  expect(await listed(instance.id)).toEqual(['citext'])
+  await expect.poll(() => listed(copy.id)).toEqual([])
 })
 
 test('PUT by identifier creates a database with extensions and adds missing ones', async () => {

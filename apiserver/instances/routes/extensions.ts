@@ -12,7 +12,7 @@ const ExtensionView = z
   .object({
     name: z.string(),
     version: z.string().nullable().describe('Version on the server. Null until the database exists.'),
-    installed: z.boolean(),
+    installed: z.boolean().describe('Whether the database has it. A change by the user of the database shows within 10 s.'),
   })
   .meta({ id: 'Extension', examples: [{ name: 'citext', version: '1.6', installed: true }] })
 type ExtensionView = z.output<typeof ExtensionView>
@@ -51,7 +51,7 @@ export function createExtension(deps: InstanceDeps): AnyRoute {
     summary: 'Install an extension in the database; the answer lists all extensions.',
     description: [
       'The user of a database cannot install extensions; `CREATE EXTENSION IF NOT EXISTS` of an installed one succeeds.',
-      'The extension is in schema `public` and is installed again after a reset. 409 when the schema has an object with a name that the extension needs.',
+      'The extension is in schema `public`. It is installed again after a reset, and within 10 s after a `DROP SCHEMA` or `DROP EXTENSION`. 409 when the schema has an object with a name that the extension needs.',
     ].join(' '),
     params: InstanceParams,
     body: CreateExtensionBody,

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { MooringError } from '../../../shared/errors.ts'
-import { EngineCode, type Extension, type RefusedExtension } from '../engine.ts'
+import { type EngineAdmin, EngineCode, type Extension, type InstalledExtensions, type RefusedExtension } from '../engine.ts'
+import { kindOf } from './catalog.ts'
 import { type Connection, quoteName, quoteText, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
+import { installTrigger, recordAwaited } from './extension-trigger.ts'
 
 /** Returns the extensions whose files the server has, with their default versions. */
 export async function listExtensions(session: Session): Promise<readonly Extension[]> {
@@ -28,9 +30,8 @@ export async function assertNoneTrusted(session: Session): Promise<void> {
 /** Extensions in tenants' databases on one server. */
 export interface Extensions {
   /** Installs the missing extensions in a tenant's database. The tenant owns each extension, but no object in it. */
-  install(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]>
-  /** Returns the names of tenants whose databases lack wanted extensions. Checks only databases with a session active in the last 2 min. */
-  findMissing(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]>
+  readonly install: EngineAdmin['installExtensions']
+  readonly findChanged: EngineAdmin['findChangedExtensions']
 }
 
 interface Available {
@@ -39,7 +40,16 @@ interface Available {
   readonly requires: readonly string[] | null
 }
 
-export function createExtensions(connection: Connection): Extensions {
+interface Deps {
+  readonly connection: Connection
+  /** Whether databases have the trigger that answers a tenant's CREATE EXTENSION. */
+  readonly hasTrigger: boolean
+}
+
+export function createExtensions({ connection, hasTrigger }: Deps): Extensions {
+  /** What was found in databases by their oids. `owned`: oids of extensions, which the server lists for all databases. */
+  let visited: ReadonlyMap<string, Visit> = new Map()
+
   /** Returns the wanted extensions that cannot be installed for any tenant. */
   async function unavailable(wanted: readonly string[]): Promise<readonly RefusedExtension[]> {
     const rows = await connection.query<Available>(
@@ -89,38 +99,89 @@ export function createExtensions(connection: Connection): Extensions {
     }
   }
 
-  async function install(name: string, wanted: readonly string[]): Promise<readonly RefusedExtension[]> {
+  async function install(name: string, wanted: readonly string[]): Promise<InstalledExtensions> {
     const refused = [...(await unavailable(wanted))]
     const possible = wanted.filter((extension) => !refused.some((each) => each.name === extension))
-    await connection.inside(name, async (session) => {
+    const installed = await connection.inside(name, async (session) => {
+      if (hasTrigger) await installTrigger(session)
       for (const extension of await missingIn(session, possible)) refused.push(...(await installOne(session, name, extension)))
+      const awaited = possible.filter((extension) => !refused.some((each) => each.name === extension))
+      if (hasTrigger) await recordAwaited(session, awaited)
+      return installedIn(session)
     })
-    return refused
+    return { installed, refused }
   }
 
-  async function findMissing(wanted: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]> {
-    // Only a statement of the tenant can drop an extension, so idle databases need no check.
-    const active = await connection.watch.query<{ name: string }>(
-      `SELECT DISTINCT datname AS name FROM pg_stat_activity WHERE datname = ANY ($1) AND backend_type = 'client backend'
-         AND (state <> 'idle' OR clock_timestamp() - state_change < interval '2 min')`,
-      [[...wanted.keys()]],
-    )
-    const lacking: string[] = []
-    for (const { name } of active) {
-      const missing = await connection.inside(name, (session) => missingIn(session, wanted.get(name) ?? []))
-      if (missing.length > 0) lacking.push(name)
+  /** Returns the extensions of a database, and puts the trigger into one that an earlier version of Mooring made. */
+  async function visit({ name, owned }: Listed): Promise<Visit | undefined> {
+    try {
+      const installed = await connection.inside(name, async (session) => {
+        if (hasTrigger) await installTrigger(session)
+        return installedIn(session)
+      })
+      return { owned, installed }
+    } catch {
+      // The database is being dropped or replaced. The next call visits it, if it is there.
+      return undefined
     }
-    return lacking
   }
 
-  return { install, findMissing }
+  /** Visits the databases that are new, or in which an extension came or went: the server lists the owners of extensions in all databases. */
+  async function findChanged(recorded: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]> {
+    const listed = (await connection.watch.query<Listed>(OWNED)).filter(
+      ({ name }) => recorded.has(name) || (hasTrigger && kindOf(name) === 'spare'),
+    )
+    const found = new Map<string, Visit>()
+    const changed: string[] = []
+    for (const database of listed) {
+      const before = visited.get(database.oid)
+      const now = before?.owned === database.owned ? before : await visit(database)
+      if (!now) continue
+      found.set(database.oid, now)
+      const names = recorded.get(database.name)
+      if (names && !isSame(names, now.installed)) changed.push(database.name)
+    }
+    visited = found
+    return changed
+  }
+
+  return { install, findChanged }
+}
+
+/** Database of the server, and its extensions with an owner other than the administrator, which are those that {@link createExtensions} installs. */
+interface Listed {
+  readonly name: string
+  readonly oid: string
+  readonly owned: string
+}
+
+interface Visit {
+  readonly owned: string
+  readonly installed: readonly string[]
+}
+
+const OWNED = `
+  SELECT datname AS name, d.oid::text AS oid, (
+    SELECT coalesce(string_agg(objid::text, ',' ORDER BY objid), '') FROM pg_shdepend
+    WHERE dbid = d.oid AND classid = 'pg_extension'::regclass AND deptype = 'o') AS owned
+  FROM pg_database d WHERE datallowconn AND NOT datistemplate`
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((name) => others.includes(name))
 }
 
 /** SQLSTATEs duplicate_object, duplicate_function, duplicate_table, duplicate_schema, and unique_violation of a catalog. */
 const CONFLICTS: readonly string[] = ['42710', '42723', '42P07', '42P06', '23505']
 
 async function missingIn(session: Session, wanted: readonly string[]): Promise<readonly string[]> {
-  const installed = await session.query<{ name: string }>('SELECT extname AS name FROM pg_extension')
-  const names = new Set(installed.map(({ name }) => name))
-  return wanted.filter((name) => !names.has(name))
+  const installed = await installedIn(session)
+  return wanted.filter((name) => !installed.includes(name))
+}
+
+/** Returns the extensions of the session's database apart from PL/pgSQL, which is in every database. */
+async function installedIn(session: Session): Promise<readonly string[]> {
+  const rows = await session.query<{ name: string }>(
+    `SELECT extname AS name FROM pg_extension WHERE extname <> 'plpgsql' ORDER BY extname`,
+  )
+  return rows.map(({ name }) => name)
 }

@@ -26,13 +26,14 @@ export function postgresqlAdmin(
   connection: Connection = connect(target),
   scram: Scram = createScram(),
 ): EngineAdmin {
-  const builder = createBuilder(connection)
+  const hasTrigger = target.hasExtensionCalls !== false
+  const builder = createBuilder(connection, { hasTrigger })
   const removals = createRemovals({ connection, inFlight: builder.inFlight })
   const discard = createDiscard({ connection, removals })
   const replace = createReplace({ connection, builder, removals })
   const pool = createWarmPool({ connection, builder, discard })
   const verifier = createVerifier({ target, timeouts: TIMEOUTS, scram })
-  const extensions = createExtensions(connection)
+  const extensions = createExtensions({ connection, hasTrigger })
   const passwords = createPasswords({ connection, scram })
   const access = createAccess({ connection, target })
   const watchdog = createWatchdog(connection)
@@ -49,7 +50,7 @@ export function postgresqlAdmin(
       // Distributions append their package version: "15.4 (Debian 15.4-1)".
       return row?.server_version.split(' ')[0] ?? ''
     }),
-    harden: safely(() => harden(connection)),
+    harden: safely(() => harden(connection, { hasTrigger })),
     catalog: safely(() => pool.catalog()),
     find: safely(find),
     claim: safely(createClaim({ connection, builder, pool, replace, scram, expectLogin: verifier.expect })),
@@ -85,7 +86,7 @@ export function postgresqlAdmin(
       assertTenantName(name)
       return extensions.install(name, wanted)
     }),
-    findMissingExtensions: safely((wanted) => extensions.findMissing(wanted)),
+    findChangedExtensions: safely((recorded) => extensions.findChanged(recorded)),
     enforce: safely(watchdog),
     guardTransactionIds: safely(() => guardTransactionIds(connection.watch)),
     sizes: safely((which) => readSizes(connection.watch, which)),

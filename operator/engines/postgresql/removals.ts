@@ -3,6 +3,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, LoginState } from '../engine.ts'
 import { kindOf, readTenant } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
+import { removeRole } from './role-traces.ts'
 import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 
@@ -99,7 +100,7 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
   }
 
   async function releaseInside(database: string, role: string): Promise<void> {
-    await connection.inside(database, (session) => session.query(`DROP OWNED BY ${quoteName(role)} CASCADE`))
+    await connection.inside(database, (session) => removeRole(session, role))
   }
 
   async function removeNow(name: string): Promise<void> {

@@ -1,18 +1,18 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Enforced, SessionBounds } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
-import { END_WITHIN_MS, SESSION_ID, tryEndSessions } from './sessions/ended-sessions.ts'
 import { kindOf } from './catalog.ts'
+import { createQueueGuard, type QueueBounds } from './notification-queue.ts'
+import { SESSION_ID } from './sessions/ended-sessions.ts'
+import { type CatalogBounds, createCatalogGuard } from './shared-catalogs.ts'
+import { expirePasswords, suspend } from './suspension.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
-interface ServerBounds {
+interface ServerBounds extends Partial<CatalogBounds>, Partial<QueueBounds> {
   /**
    * Maximum age of an open transaction's snapshot or id, in transaction ids. Newer rows cannot be frozen meanwhile, and the server stops at
    * an age of 2,147 million. Tenants can use up 190,000 ids per second (measured).
    */
   readonly snapshotAge: number
-  /** Maximum size of the catalogs that all databases share; 1 MiB is usual for 50 tenants. */
-  readonly sharedCatalogBytes: number
   /** Time in ms after which a session that was told to end, and goes on, counts as one that nothing ends. */
   readonly survivalMs: number
   /** Time in ms for which such a session may keep work for others from being done. */
@@ -21,17 +21,7 @@ interface ServerBounds {
   readonly ownStallMs: number
 }
 
-const SERVER_BOUNDS: ServerBounds = {
-  snapshotAge: 20_000_000,
-  sharedCatalogBytes: 64 * 1_048_576,
-  survivalMs: 15_000,
-  stallMs: 20_000,
-  ownStallMs: 3_600_000,
-}
-/** Used share of the server's notification queue of 8 GB above which the watchdog ends old transactions. */
-const QUEUE_USED = 0.02
-/** Minimum age in seconds of a transaction that the watchdog ends for a filling notification queue. */
-const QUEUE_PATIENCE_S = 10
+const SERVER_BOUNDS = { snapshotAge: 20_000_000, survivalMs: 15_000, stallMs: 20_000, ownStallMs: 3_600_000 }
 
 /**
  * Query that cancels or ends, and returns, tenants' sessions past a bound. $1: maximum ms of a statement, $2: maximum ms of an idle
@@ -39,17 +29,15 @@ const QUEUE_PATIENCE_S = 10
  */
 const ENFORCE = `
   SELECT session, cancels, CASE WHEN cancels THEN pg_cancel_backend(pid) ELSE pg_terminate_backend(pid) END FROM (
-    SELECT pid, session, overdue AND NOT idle AND NOT aged AND NOT clogs AND NOT session = ANY ($3) AS cancels FROM (
+    SELECT pid, session, overdue AND NOT idle AND NOT aged AND NOT session = ANY ($3) AS cancels FROM (
       SELECT pid, ${SESSION_ID} AS session,
         state IN ('active', 'fastpath function call')
           AND clock_timestamp() - query_start > $1 * interval '1 millisecond' AS overdue,
         state LIKE 'idle in transaction%' AND clock_timestamp() - state_change > $2 * interval '1 millisecond' AS idle,
-        greatest(age(backend_xid), age(backend_xmin)) > $4 IS TRUE AS aged,
-        pg_notification_queue_usage() > ${QUEUE_USED}
-          AND clock_timestamp() - xact_start > ${QUEUE_PATIENCE_S} * interval '1 second' IS TRUE AS clogs
+        greatest(age(backend_xid), age(backend_xmin)) > $4 IS TRUE AS aged
       FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid
       WHERE a.backend_type = 'client backend' AND NOT r.rolsuper) sessions
-    WHERE overdue OR idle OR aged OR clogs) past`
+    WHERE overdue OR idle OR aged) past`
 
 /**
  * Query of the temporary files by session. The name of a file, or of the directory of a parallel query's files, begins with the pid of the
@@ -85,8 +73,10 @@ type Enforce = (bounds: SessionBounds) => Promise<Enforced>
  * session the second time, because a statement may catch its cancellation. It ends sessions past any other bound at once.
  */
 export function createWatchdog(connection: Connection, bounds: Partial<ServerBounds> = {}): Enforce {
-  const { snapshotAge, sharedCatalogBytes, survivalMs, stallMs, ownStallMs } = { ...SERVER_BOUNDS, ...bounds }
+  const { snapshotAge, survivalMs, stallMs, ownStallMs } = { ...SERVER_BOUNDS, ...bounds }
   const { watch: session, lockTable, ended, stalls } = connection
+  const guardCatalogs = createCatalogGuard(connection, bounds)
+  const guardQueue = createQueueGuard(connection, bounds)
   let cancelledBefore: readonly string[] = []
 
   /** Suspends the tenants of sessions that nothing ends. A loop without checks for interrupts heeds no request to end. */
@@ -108,12 +98,12 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     await suspend(connection, lockTable.takeEndedRoles())
     const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, cancelledBefore, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
-    const writing = await guardSharedCatalogs(connection, sharedCatalogBytes)
+    const filling = (await guardQueue()) + (await guardCatalogs())
     const cancelled = past.filter(({ cancels }) => cancels)
     const told = past.filter(({ cancels }) => !cancels).map((row) => row.session)
     cancelledBefore = [...cancelled.map((row) => row.session), ...told]
     ended.record(told)
-    const counts = { cancelled: cancelled.length, ended: told.length + spilling.length + holding + writing }
+    const counts = { cancelled: cancelled.length, ended: told.length + spilling.length + holding + filling }
     return { ...counts, ...(await suspendStuck()) }
   }
 }
@@ -142,79 +132,4 @@ export async function guardTransactionIds(session: Session, { maxUsed = MAX_USED
     )
   }
   return used
-}
-
-/** Maximum size of one role's settings, in bytes; larger than any client needs. */
-const SETTING_BYTES = 16_384
-const CHECKS = 5
-const CHECK_INTERVAL_MS = 200
-
-const SIZE = `SELECT sum(pg_total_relation_size(oid))::float8 AS bytes FROM pg_class WHERE relisshared AND relkind = 'r'`
-
-/** Query of tenants' roles that write to a shared catalog in an open transaction, and of the version of each role's settings. */
-const WRITES = `
-  SELECT a.usesysid AS role, NULL AS version
-  FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relisshared JOIN pg_stat_activity a USING (pid)
-  WHERE l.database = 0 AND l.mode = 'RowExclusiveLock' AND a.usename <> current_user
-  UNION
-  SELECT setrole, setdatabase || '@' || ctid || '@' || xmin FROM pg_db_role_setting WHERE setrole <> 0`
-
-interface Write {
-  readonly role: number
-  /** Version of the role's settings, which only the tenant writes; null for an open transaction. */
-  readonly version: string | null
-}
-
-/**
- * Ends the sessions of these roles and expires their passwords, so that a tenant cannot continue in a new session. The next sweep finds the
- * expired password and restores it (password.ts).
- */
-async function suspend(connection: Pick<Connection, 'tenants' | 'ended'>, roles: readonly number[]): Promise<void> {
-  if (roles.length === 0) return
-  const ending = { session: connection.tenants, ended: connection.ended }
-  for (const name of await expirePasswords(connection, 'oid = ANY ($1)', roles))
-    await tryEndSessions(ending, name, END_WITHIN_MS.required)
-}
-
-/** Expires the passwords of the roles that meet a condition on $1. Returns their names. */
-async function expirePasswords(
-  { tenants }: Pick<Connection, 'tenants'>,
-  condition: string,
-  values: readonly unknown[],
-): Promise<readonly string[]> {
-  const expired = await tenants.query<{ name: string }>(
-    `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE ${condition} AND NOT rolsuper RETURNING rolname AS name`,
-    [values],
-  )
-  return expired.map(({ name }) => name)
-}
-
-/** Returns the tenants' roles that write to shared catalogs. Checks several times, because such a transaction may take only milliseconds. */
-async function findWriters({ watch }: Connection): Promise<readonly number[]> {
-  const writers = new Set<number>()
-  const first = new Set((await watch.query<Write>(WRITES)).map(({ version }) => version))
-  for (let check = 0; check < CHECKS; check++) {
-    if (check > 0) await delay(CHECK_INTERVAL_MS)
-    for (const { role, version } of await watch.query<Write>(WRITES)) {
-      if (version === null || !first.has(version)) writers.add(role)
-    }
-  }
-  return [...writers]
-}
-
-/**
- * Bounds the size of the catalogs that all databases share. They count towards no tenant's size, yet a role's settings (ALTER ROLE … SET)
- * may have any length, and each change leaves a dead row version. When the catalogs exceed `bytes`, suspends the tenants that write to
- * them, removes overlong settings and vacuums. Returns the number of suspended tenants.
- */
-export async function guardSharedCatalogs(connection: Connection, bytes: number): Promise<number> {
-  const [size] = await connection.watch.query<{ bytes: number }>(SIZE)
-  if ((size?.bytes ?? 0) < bytes) return 0
-  const writers = await findWriters(connection)
-  await suspend(connection, writers)
-  const { tenants, drops } = connection
-  await tenants.query(`DELETE FROM pg_db_role_setting WHERE setrole <> 0 AND pg_column_size(setconfig) > ${SETTING_BYTES}`)
-  await drops.query('VACUUM pg_db_role_setting')
-  await drops.query('VACUUM pg_authid, pg_auth_members, pg_shdepend')
-  return writers.length
 }

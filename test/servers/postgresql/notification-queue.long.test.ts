@@ -1,36 +1,23 @@
 import { describe, expect, test } from 'vitest'
-import { postgresqlBench, until } from '../../support/postgresql/engine.ts'
+import { postgresqlBench } from '../../support/postgresql/engine.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
-import { patient } from '../../support/patience.ts'
+import { connect } from '../../../operator/engines/postgresql/connection.ts'
+import { createQueueGuard } from '../../../operator/engines/postgresql/notification-queue.ts'
 
-const UNLIMITED = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
-
-describe.each(SERIES)('PostgreSQL %s: the watchdog', (series) => {
+describe.each(SERIES)('PostgreSQL %s: a notification queue that is almost full', (series) => {
   const bench = postgresqlBench(series)
 
-  test(
-    'ends the session that keeps the notification queue from shrinking, before the queue is full',
-    { timeout: patient(60_000) },
-    async () => {
-      const tenant = await bench.tenant('noisy')
-      const [listener, notifier, young] = [await bench.as(tenant), await bench.as(tenant), await bench.as(tenant)]
-      await listener.query('LISTEN channel')
-      await listener.query('BEGIN; SELECT 1')
-      // 2 % of 8 GB, in transactions of 20,000 notifications with 7.9 kB each.
-      const root = await bench.server.client()
-      const used = async (): Promise<number> =>
-        (await root.query<{ used: number }>('SELECT pg_notification_queue_usage() AS used')).rows[0]?.used ?? 0
-      while ((await used()) < 0.021) {
-        await notifier.query(`SELECT count(pg_notify('channel', repeat('x', 7900) || g)) FROM generate_series(1, 4000) g`)
-      }
-      await young.query('BEGIN; SELECT 1')
-      await until(async () => (await bench.admin.enforce(UNLIMITED)).ended > 0)
-      await expect(listener.query('SELECT 1')).rejects.toThrow()
-      await until(async () => {
-        await notifier.query(`SELECT pg_notify('channel', 'one more')`)
-        return (await used()) < 0.02
-      })
-      expect((await notifier.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
-    },
-  )
+  test('costs all tenants their transactions older than 10 s, and no session without one', async () => {
+    const tenant = await bench.tenant('holder')
+    const [listener, idle] = [await bench.as(tenant), await bench.as(tenant)]
+    await listener.query('LISTEN jobs')
+    await listener.query('BEGIN; SELECT 1')
+    await using connection = connect(bench.server.target)
+    // An empty queue counts as almost full.
+    const guard = createQueueGuard(connection, { suspendAt: -1, endAt: -1 })
+    expect(await guard()).toBe(0)
+    await expect.poll(guard, { interval: 500 }).toBe(1)
+    await expect(listener.query('SELECT 1')).rejects.toThrow()
+    await idle.query('SELECT 1')
+  })
 })

@@ -57,7 +57,8 @@ export function playOperator(store: Store, instances: Cache<typeof SharedInstanc
     }
     const { passwordVersion, resetVersion, enabled: isEnabled } = spec
     const at = { name: 'n', user: 'u', host: '127.0.0.1', port: 15432, engineVersion: '15.4' }
-    return { ...at, secretRef: { name: secret.name }, passwordVersion, passwordId, resetVersion, isEnabled }
+    const extensions = { extensions: spec.extensions, extensionsVersion: spec.extensionsVersion }
+    return { ...at, ...extensions, secretRef: { name: secret.name }, passwordVersion, passwordId, resetVersion, isEnabled }
   }
 
   function work(): void {

@@ -29,7 +29,7 @@ export function observedInstance({ metadata, ...given }: InstanceTraits, rest: P
     oversize: false,
     missing: false,
     passwordChanged: false,
-    extensionDropped: false,
+    extensionsChanged: false,
     ...rest,
   }
 }

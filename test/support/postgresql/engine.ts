@@ -4,7 +4,7 @@ import { beforeAll, inject } from 'vitest'
 import type { Motor } from '../../../crds/motor.ts'
 import type { EngineAdmin, Tenant } from '../../../operator/engines/engine.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
-import { type Series, startPostgres, type ThrowAwayPostgres } from './postgres.ts'
+import { type PostgresOptions, type Series, startPostgres, type ThrowAwayPostgres } from './postgres.ts'
 
 /** Limits of a tenant. */
 export const LIMITS = { connections: 12 }
@@ -24,13 +24,13 @@ export interface EngineBench {
   settle(size: number): Promise<void>
 }
 
-/** Starts a server of this series before the tests of a `describe`, and stops it after them. */
-export function postgresqlBench(series: Series): EngineBench {
+/** Starts a server of this series before the tests of a `describe`, and stops it after them. `options` do not apply to a container. */
+export function postgresqlBench(series: Series, options: PostgresOptions = {}): EngineBench {
   let running: { server: ThrowAwayPostgres; admin: EngineAdmin } | undefined
 
   beforeAll(async () => {
     const image = inject('postgresImages')?.[series]
-    const server = image === undefined ? await startPostgres(series) : await startContainer(image, MOTORS_OF[series])
+    const server = image === undefined ? await startPostgres(series, options) : await startContainer(image, MOTORS_OF[series])
     const admin = postgresqlAdmin(server.target)
     await admin.harden()
     running = { server, admin }

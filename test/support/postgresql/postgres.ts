@@ -6,7 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import pg from 'pg'
 import { z } from 'zod'
-import { postgresqlConf, postgresqlHba, postgresqlSettings } from '../../../operator/engines/postgresql/settings.ts'
+import {
+  postgresqlConf,
+  postgresqlHba,
+  postgresqlSettings,
+  type Settings,
+} from '../../../operator/engines/postgresql/settings.ts'
 import { binariesFor } from '../../../operator/server/process/programs/binaries.ts'
 import { type EngineUser, engineUser } from '../../../operator/server/process/spawn/engine-user.ts'
 import { initialiseData } from '../../../operator/server/process/data/initialise.ts'
@@ -55,10 +60,15 @@ export interface PostgresOptions {
   readonly own?: readonly string[]
   /** Offers TLS without requiring it. */
   readonly tls?: EngineCertificate
+  /** Settings that replace those of a shared server. */
+  readonly settings?: Settings
 }
 
 /** Starts a {@link ThrowAwayPostgres} on loopback, from the npm packages. */
-export async function startPostgres(series: Series, { own = [], tls }: PostgresOptions = {}): Promise<ThrowAwayPostgres> {
+export async function startPostgres(
+  series: Series,
+  { own = [], tls, settings: replaced }: PostgresOptions = {},
+): Promise<ThrowAwayPostgres> {
   const { data, native, user, root } = await dataOf(series)
   const target = { host: '127.0.0.1', port: await freePort(), ...ADMIN }
   const hbaFile = join(data, 'pg_hba.conf')
@@ -66,7 +76,7 @@ export async function startPostgres(series: Series, { own = [], tls }: PostgresO
     ...{ listen: '127.0.0.1', port: target.port, hbaFile },
     tls: tls && (await certificateFiles({ data, user }, tls)),
   })
-  await writeFile(join(data, 'postgresql.conf'), postgresqlConf(settings))
+  await writeFile(join(data, 'postgresql.conf'), postgresqlConf({ ...settings, ...replaced }))
   await writeFile(hbaFile, postgresqlHba({ admin: ADMIN.user, reach: 'loopback', own, hasExporter: true }))
 
   let log = ''
