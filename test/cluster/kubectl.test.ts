@@ -116,12 +116,13 @@ test('an instance with a template starts as its copy, and is deleted when it exp
 /** Creates a Region that runs no motor. */
 async function emptyRegion(): Promise<{ readonly id: string } & AsyncDisposable> {
   const id = crypto.randomUUID()
-  const name = `empty-${ORGANIZATION}`
+  const name = `empty-${id}`
   const spec = { id, regionId: 2_000_000_000, name, motors: [] }
   await admin.kubectl(['apply', '--filename', '-'], {
     apiVersion: 'mooring.dev/v1alpha1',
     kind: 'Region',
-    metadata: { name },
+    // The number of its instances, which keeps it from being deleted, is some seconds old.
+    metadata: { name, annotations: { 'mooring.dev/allow-deletion': 'true' } },
     spec,
   })
   return {

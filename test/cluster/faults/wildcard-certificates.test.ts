@@ -17,6 +17,8 @@ import { KUBECTL_WAIT, LATER } from '../../support/patience.ts'
  * Runs alone, like acme.test.ts.
  */
 
+/** Tunnels are counted some seconds ago: their number must not keep the test from its end. */
+const DELETABLE = { 'mooring.dev/allow-deletion': 'true' }
 const apiVersion = 'mooring.dev/v1alpha1'
 const ENDPOINT = `shared-${randomInt(1e6)}`
 const DOMAIN = `${ENDPOINT}.test`
@@ -78,11 +80,11 @@ beforeAll(async () => {
   const own = { certificates: 'wildcard', tlsSecretName: SECRET }
   const items = [
     {
-      ...{ apiVersion, kind: 'Region', metadata: { name: ENDPOINT } },
+      ...{ apiVersion, kind: 'Region', metadata: { name: ENDPOINT, annotations: DELETABLE } },
       spec: { id: region, regionId: REGION_ID, name: ENDPOINT, motors: [] },
     },
     {
-      ...{ apiVersion, kind: 'TunnelEndpoint', metadata: { name: ENDPOINT } },
+      ...{ apiVersion, kind: 'TunnelEndpoint', metadata: { name: ENDPOINT, annotations: DELETABLE } },
       spec: { region, domain: DOMAIN, sshHost: node, replicas: 1, ...own },
     },
   ]
