@@ -24,15 +24,16 @@ export interface RestartsDeps {
   readonly now: () => Date
 }
 
-/** Reason of the event about a statement that nothing ended, and for which a server may have been restarted. */
+/** Reason of the event about a statement that could not be ended, whether the server was restarted or not. */
 export const STATEMENT_STUCK = ServerReason.StatementStuck
 
-/** Forced restarts of servers with a statement that nothing ends, and that other work waits for; the same for all engines and runtimes. */
+/** Forced restarts of servers with a statement that cannot be ended and that blocks other work. One mechanism for all engines and runtimes. */
 export interface Restarts {
   /**
-   * Restarts a server, given by its object name, unless that was done within the last ten minutes: a condition of the DatabaseServer has the
-   * time, so that a restart of the operator does not shorten them. Events tell the administrator and the tenants of the server.
-   * @returns whether the server was restarted
+   * Restarts a server, given by its object name, at most once in {@link RESTART_INTERVAL_MS}. A condition of the DatabaseServer has the time of the
+   * last restart, so that a restart of the operator does not shorten the interval. Events notify the administrator and the tenants.
+   * @returns false when the server is missing, being deleted, changed meanwhile or restarted recently
+   * @throws errors of the runtime: the server was not restarted, and the interval has begun
    */
   request(server: string): Promise<boolean>
 }
@@ -71,9 +72,10 @@ export function createRestarts({ store, servers, instances, runtime, events, log
     async request(name) {
       const server = servers.get({ namespace: SHARED_NAMESPACE, name })
       if (server?.metadata.deletionTimestamp !== undefined || !server || !isDue(server)) return false
-      const message = 'it was restarted because a statement of a tenant could not be ended, and other work waited for it'
+      const message = 'forced restart: a statement of a tenant could not be ended and blocked other work'
       if (!(await record(server, message))) return false
       last.set(server.metadata.uid, now().getTime())
+      await runtime.restart(server)
       restarts.inc()
       log.warn({ server: name }, 'database server restarted because of a statement that cannot be ended')
       events.failure({ kind: DatabaseServer, metadata: server.metadata, reason: STATEMENT_STUCK, note: message })
@@ -81,7 +83,6 @@ export function createRestarts({ store, servers, instances, runtime, events, log
         'its database server was restarted, which ended all sessions: a statement in a database there could not be ended'
       for (const { metadata } of instances.byIndex('server', name))
         events.failure({ kind: SharedInstance, metadata, reason: 'ServerRestarted', note })
-      await runtime.restart(server)
       return true
     },
   }

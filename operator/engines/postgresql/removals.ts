@@ -23,21 +23,22 @@ interface Deps {
 }
 
 /**
- * Result of a removal. `in use`: a session in the database goes on, and only its end helps. `stalled`: the removal waits for something else,
- * or for other removals that do, and may go on.
+ * Result of a removal. `in use`: a session of the role, or in its database, could not be ended. `stalled`: the removal has not begun, continues in
+ * the background, or was stopped by a timeout, a lock, a new grant or a database that is being built. The caller repeats it.
  */
 export type Removal = 'done' | 'in use' | 'stalled'
 
 /**
- * Removal of closed databases with their roles. A removal may take long: in 15, DROP DATABASE waits until every process of the server has
- * accepted a barrier, and a loop of any tenant that checks for no interrupts keeps it waiting. So no caller waits for its end. Few begin at a
+ * Removal of closed databases with their roles. A removal may take long: since version 15, DROP DATABASE waits until every process of the server has
+ * processed a barrier, and a loop of any tenant that checks for no interrupts keeps it waiting. So no caller waits for its end. Few begin at a
  * time: the others would wait for the same barrier, each on a connection.
  */
 export interface Removals {
   /**
-   * Removes the database and the role of a name that accept no logins, other tenants' grants to the role included, and verifies that the
-   * catalog has neither. Returns after 2.5 s at most.
-   * @throws errors of the server that no session of a tenant causes
+   * Removes the database and the role of this name, with other tenants' grants to the role, and verifies that the catalog has neither. The
+   * caller has closed both for logins. Returns after 2.5 s at most.
+   * @throws MooringError `engine_failed` when the catalog still has the name; other errors of the server than those of `stalled`. An error
+   * after the 2.5 s is not reported: the next call meets it again.
    */
   remove(name: string): Promise<Removal>
 }
@@ -45,8 +46,13 @@ export interface Removals {
 /** A session in the database goes on. */
 const IN_USE = 'in use'
 
-/** States of statements that sessions of tenants may cause: canceled by its bound, database in use, lock not available. */
-const STALLED: readonly unknown[] = [SqlState.queryCanceled, SqlState.objectInUse, SqlState.lockNotAvailable]
+/** SQLSTATE codes that sessions of tenants may cause: canceled by its timeout, database in use, lock not available, a new grant to the role. */
+const STALLED: readonly unknown[] = [
+  SqlState.queryCanceled,
+  SqlState.objectInUse,
+  SqlState.lockNotAvailable,
+  SqlState.dependentObjects,
+]
 
 interface Run {
   readonly since: number
@@ -84,7 +90,8 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
     // Revokes the role's privileges on databases. The maintenance database itself has no object of a tenant.
     await connection.tenants.query(`DROP OWNED BY ${quoteName(role)}`)
     for (const database of await databasesNaming(role)) {
-      if (inFlight.has(database)) throw new MooringError(EngineCode.unavailable, `${role} is being copied`)
+      if (inFlight.has(database))
+        throw new MooringError(EngineCode.unavailable, `${database}, which names ${role}, is being built`)
       if (kindOf(database) === 'making' || kindOf(database) === 'trash') await dropDatabase(database)
       else await releaseInside(database, role)
     }
@@ -133,17 +140,17 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
 
   function begin(name: string): Run {
     const result = run(name).finally(() => running.delete(name))
-    // A caller may have stopped to wait.
+    // Every caller may have stopped waiting: a late failure would be an unhandled rejection.
     result.catch(() => undefined)
     const begun = { since: performance.now(), result }
     running.set(name, begun)
     return begun
   }
 
-  /** Whether a removal takes longer than a caller waits: the next ones would do so too. */
+  /** Whether a removal takes longer than a caller waits: it probably waits for a barrier, which delays the next ones too. */
   const isStalled = (): boolean => [...running.values()].some(({ since }) => performance.now() - since > PATIENCE_MS)
 
-  /** Returns the removal of the name, once it can begin; undefined when it cannot before `deadline`. */
+  /** Returns the running removal of the name, or begins it when there is room. Returns undefined at `deadline`, or at once behind a stalled removal. */
   async function join(name: string, deadline: number): Promise<Run | undefined> {
     while (!running.has(name) && running.size >= CONCURRENCY) {
       if (isStalled() || performance.now() >= deadline) return undefined

@@ -7,7 +7,7 @@ import { quoteText, type Session } from './connection.ts'
  * (docs/decisions/2026-11-28-roles-are-changed-in-the-catalogs.md). These statements lock the catalogs only.
  */
 
-/** Number of rows that one transaction removes. A removal that is ended by its timeout has removed the transactions before. */
+/** Maximum number of rows that one transaction of `removeRows` deletes. After a timeout, the batches that were committed before stay deleted. */
 const BATCH = 20_000
 
 /** Column of a catalog of one database that has roles, or privileges. */
@@ -74,29 +74,30 @@ export async function replaceRole(session: Session, from: string, to: string): P
 }
 
 /**
- * Removes a role from this database: its privileges and those that it granted, its default privileges, and policies for it alone. The
- * database's own tenant becomes the owner of what the role owns here, which only 14 permits. The tenant's sessions may go on: what they
- * grant to the role meanwhile remains, with its row in pg_shdepend.
+ * Removes a role from this database: its privileges and those that it granted, its default privileges, policies that apply to it alone, and its
+ * name in other policies. The objects of the role, which it can have in another tenant's database only in version 14, are given to the role
+ * that is named like the database. Without such a role the statement fails: an object of the administrator would run with its rights. Other
+ * sessions may be active: a grant that they make meanwhile remains, and DROP ROLE then fails.
  */
 export async function removeRole(session: Session, role: string): Promise<void> {
   const old = oidOf(role)
   await removeRows(session, 'pg_policy', `${old} = ANY (polroles) AND array_remove(polroles, ${old}) = '{}'`)
   await removeRows(session, 'pg_default_acl', `defaclrole = ${old}`)
   for (const column of await session.query<RoleColumn>(COLUMNS)) await session.query(withoutRole(column, role))
-  // An entry for one schema only adds privileges, so that one without any means nothing.
+  // A default for one schema can only add privileges, so that an empty one has no effect.
   await removeRows(session, 'pg_default_acl', `defaclnamespace <> 0 AND defaclacl = '{}'`)
 }
 
 /**
- * Returns the statement that removes a role from one column, and the rows of pg_shdepend about it. It is one statement, and so has one
- * snapshot: a row of pg_shdepend that it sees belongs to a privilege that it sees.
+ * Returns the statement that removes a role from one column, or replaces it as owner, and changes the rows of pg_shdepend about it. One statement
+ * has one snapshot, so that a row of pg_shdepend goes only with the privilege that it records.
  */
 function withoutRole({ catalog, name, kind }: RoleColumn, role: string): string {
   const old = oidOf(role)
   const ofThis = `${namesRole(role)} AND ${dependentIn(catalog)}`
   switch (kind) {
     case 'role': {
-      const heir = `coalesce((SELECT oid FROM pg_roles WHERE rolname = current_database()), current_user::regrole::oid)`
+      const heir = `(SELECT oid FROM pg_roles WHERE rolname = current_database())`
       return `WITH changed AS (UPDATE ${catalog} SET ${name} = ${heir} WHERE ${name} = ${old})
         UPDATE pg_shdepend SET refobjid = ${heir} WHERE ${ofThis} AND deptype = 'o'`
     }

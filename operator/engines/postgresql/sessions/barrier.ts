@@ -2,21 +2,23 @@ import type pg from 'pg'
 import { SESSION_ID } from './ended-sessions.ts'
 
 /**
- * Time in ms for which a session shows the same wait and progress before it is ended. A client that sends or reads slowly goes on between
- * two checks, and its session then lets the barrier pass.
+ * Minimum time in ms for which a session shows the same wait, and the same number of rows of COPY, before it is ended. A session processes the
+ * barrier after each row that it has received. A result shows no progress: a session that waits at each check for its client to read counts
+ * as unchanged.
  */
 const UNCHANGED_MS = 1_000
 
 /**
- * Query for the sessions of tenants that may keep a statement of the administrator, with one of the pids $1, at a barrier. In 15, DROP DATABASE
- * waits until every process of the server has accepted a barrier (PostgreSQL, procsignal.c), which is no lock. A session does not accept it
- * while it waits for data of COPY FROM STDIN, or for its client to read a result (postgres.c, ProcessClientReadInterrupt). Each other wait for
- * a client accepts it.
+ * Query for the sessions of tenants that may block a statement of the administrator, with one of the pids $1, at a barrier. Since version 15, DROP
+ * DATABASE waits until every process of the server has processed a barrier (PostgreSQL, procsignal.c). This wait is not a lock, so pg_locks does
+ * not show it. A session does not process the barrier while it waits for data of COPY FROM STDIN, or for its client to read (postgres.c,
+ * ProcessClientReadInterrupt and ProcessClientWriteInterrupt). It does in every other wait for a client. Its state may be `idle`
+ * meanwhile: PostgreSQL reports that before it sends the end of a result.
  */
 const HOLDERS = `
-  SELECT pid, ${SESSION_ID} AS id, wait_event || ' ' || coalesce(c.bytes_processed || '/' || c.tuples_processed, '') AS state
+  SELECT pid, ${SESSION_ID} AS id, wait_event || ' ' || coalesce(c.tuples_processed::text, '') AS state
   FROM pg_stat_activity a LEFT JOIN pg_stat_progress_copy c USING (pid)
-  WHERE backend_type = 'client backend' AND usename <> current_user AND state = 'active'
+  WHERE backend_type = 'client backend' AND usename <> current_user
     AND (wait_event = 'ClientWrite' OR wait_event = 'ClientRead' AND c.command = 'COPY FROM')
     AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY ($1) AND wait_event = 'ProcSignalBarrier')`
 
