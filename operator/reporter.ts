@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { channel } from 'node:diagnostics_channel'
 import type { Condition, Kind, Resource, StatusOf } from '../crds/kind.ts'
 import { type Conditioned, type Decision, withCondition } from '../store/conditions.ts'
-import { isStoreError, keyOf, type Store } from '../store/port.ts'
+import { ignoringGone, isStoreError, keyOf, type Store } from '../store/port.ts'
 
 export interface ReporterDeps {
   readonly store: Store
@@ -31,11 +31,7 @@ export function createReporter({ store, now }: ReporterDeps): Report {
     const conditions = withCondition(others ?? before?.conditions, decision, { type: 'Ready', generation, now: now() })
     const status = { observedGeneration: generation, conditions, ...rest }
     if (isIncluded(before ?? {}, status)) return
-    try {
-      await write(kind, object, { uid, status })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(write(kind, object, { uid, status }))
   }
 
   async function write<K extends Kind>(kind: K, object: Resource<K>, { uid, status }: StatusWrite): Promise<void> {

@@ -110,6 +110,16 @@ export function isStoreError(error: unknown, code: StoreCode): error is StoreErr
   return error instanceof StoreError && error.code === code
 }
 
+/** Returns the result of a write; undefined when its object is gone. @throws StoreError with another code */
+export async function ignoringGone<T>(write: Promise<T>): Promise<T | undefined> {
+  try {
+    return await write
+  } catch (error) {
+    if (!isStoreError(error, 'not_found')) throw error
+    return undefined
+  }
+}
+
 /** Formats a key: `acme--prod/pr-1`, or `local` for a cluster-scoped object. Names contain no slash. */
 export function keyToString({ namespace, name }: Key): string {
   return namespace === undefined ? name : `${namespace}/${name}`

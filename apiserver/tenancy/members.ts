@@ -8,7 +8,7 @@ import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/request-parser.ts'
 import { page, PageQuery, resourceKey } from '../http/paging.ts'
 import { type AnyRoute, LISTENERS, type Reply, route } from '../http/route.ts'
 import { listOf, NAMESPACE_PATH, NamespaceParams, Nothing, type TenancyDeps } from './tenancy-deps.ts'
-import { isStoreError } from '../../store/port.ts'
+import { ignoringGone, isStoreError } from '../../store/port.ts'
 import type { AuditedRequest } from '../journal/audit.ts'
 import { untilGone, untilKnown } from '../resources/cache-waits.ts'
 import { ApiError } from '../http/errors.ts'
@@ -107,11 +107,7 @@ export function putMember({ store, scopes, roleBindings, audit, now }: PutDeps):
   /** Deletes the RoleBinding at this version only, so that a concurrent change is not overwritten unseen. */
   async function remove({ metadata }: RoleBinding): Promise<void> {
     const { uid, resourceVersion } = metadata
-    try {
-      await store.delete(RoleBinding, metadata, { uid, resourceVersion })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(store.delete(RoleBinding, metadata, { uid, resourceVersion }))
   }
 
   /** Sets the role. Undefined when another request changes the member at the same time: the caller tries again. */

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
-import { isStoreError, type Store } from '../../store/port.ts'
+import { ignoringGone, isStoreError, type Store } from '../../store/port.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
 
 /** Token of a challenge: base64url (RFC 8555, section 8.1). */
@@ -97,11 +97,7 @@ export function createOrderStore(store: Pick<Store, 'get' | 'create' | 'mergePat
     },
     write,
     async remove(certificate) {
-      try {
-        await store.delete(Secret, keyOf(certificate))
-      } catch (error) {
-        if (!isStoreError(error, 'not_found')) throw error
-      }
+      await ignoringGone(store.delete(Secret, keyOf(certificate)))
     },
   }
 }

@@ -6,7 +6,7 @@ import { FINALIZER } from '../../crds/names.ts'
 import { MooringError } from '../../shared/errors.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
-import { isStoreError, keyOf, keyToString, type Key, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, keyToString, type Key, type Store } from '../../store/port.ts'
 import { archiveKeyOf, keptPatch } from '../dedicated-database/backups.ts'
 import { type Report, type StatusFields, stepDone } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
@@ -84,11 +84,7 @@ export function createArchiveReconciler(deps: ArchiveReconcilerDeps): (key: Key)
 
   async function apply(archive: DatabaseArchive, actions: readonly Action[]): Promise<void> {
     for (const action of actions) {
-      try {
-        await perform(archive, action)
-      } catch (error) {
-        if (!isStoreError(error, 'not_found')) throw error
-      }
+      await ignoringGone(perform(archive, action))
       stepDone(`archive.${action}`, keyToString(keyOf(archive)))
     }
   }

@@ -1,6 +1,6 @@
 import { DatabaseArchive } from '../../crds/database-archive.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
-import { isStoreError, type Patch, type Store } from '../../store/port.ts'
+import { ignoringGone, isStoreError, type Patch, type Store } from '../../store/port.ts'
 import { type ArchiveAction, archiveOf, type ArchiveOwner, archivePatch, keptPatch } from './backups.ts'
 
 interface ArchiveApplyDeps {
@@ -33,11 +33,7 @@ export async function applyToArchive(deps: ArchiveApplyDeps, situation: Situatio
     'keep-archive': () => patch(keptPatch(archive, deps.now())),
     'delete-archive': () => store.delete(DatabaseArchive, archive.metadata, exactly),
   }
-  try {
-    await steps[action]()
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(steps[action]())
 }
 
 async function createArchive(store: Store, database: DedicatedDatabase, owner: ArchiveOwner): Promise<void> {

@@ -6,7 +6,7 @@ import type { Plan as CatalogPlan } from '../../crds/plan.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { MooringError } from '../../shared/errors.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isStoreError, keyOf, keyToString, type Store, StoreCode, StoreError } from '../../store/port.ts'
+import { ignoringGone, isStoreError, keyOf, keyToString, type Store, StoreCode, StoreError } from '../../store/port.ts'
 import { EngineCode, type EngineAdmin } from '../engines/engine.ts'
 import { connectionsOf } from '../engines/size.ts'
 import { stepDone } from '../reporter.ts'
@@ -194,11 +194,7 @@ async function applyServer(store: Store, { database, server, shape }: Situation)
 
 async function deleteServer(store: Store, { server }: Situation): Promise<void> {
   if (!server) return
-  try {
-    await store.delete(DatabaseServer, keyOf(server), { uid: server.metadata.uid })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.delete(DatabaseServer, keyOf(server), { uid: server.metadata.uid }))
 }
 
 /** Updates the Secret: `renew-secret` writes a new password, `move-secret` keeps the password. Both write the present address. */
@@ -250,9 +246,5 @@ function addressOf({ ca, caFile }: ApplyDeps, now: Situation): Address {
 
 async function release(store: Store, { metadata }: DedicatedDatabase): Promise<void> {
   const finalizers = (metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
-  try {
-    await store.mergePatch(DedicatedDatabase, metadata, { metadata: { finalizers } }, { uid: metadata.uid })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.mergePatch(DedicatedDatabase, metadata, { metadata: { finalizers } }, { uid: metadata.uid }))
 }

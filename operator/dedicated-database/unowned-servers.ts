@@ -3,7 +3,7 @@ import { DatabaseServer } from '../../crds/database-server.ts'
 import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, type Key, type Store } from '../../store/port.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { aspectChangesOf, objectsOf, type Source } from '../runtime/source.ts'
 import { isServerName, serverNameOf } from './resources.ts'
@@ -38,11 +38,7 @@ export function createUnownedServerReconciler({ store, servers, databases, log }
   }
 
   async function remove({ metadata }: DatabaseServer): Promise<void> {
-    try {
-      await store.delete(DatabaseServer, metadata, { uid: metadata.uid })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(store.delete(DatabaseServer, metadata, { uid: metadata.uid }))
   }
 }
 

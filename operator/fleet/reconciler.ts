@@ -4,7 +4,7 @@ import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
 import type { Region } from '../../crds/region.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isStoreError, type Key, keyOf, type Store } from '../../store/port.ts'
+import { ignoringGone, isStoreError, type Key, keyOf, type Store } from '../../store/port.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { waitingFor } from '../shared-instance/indexes.ts'
@@ -56,11 +56,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
   async function retire(server: DatabaseServer): Promise<void> {
     slots.retire(server)
     idle.forget(server)
-    try {
-      await store.delete(DatabaseServer, keyOf(server), { uid: server.metadata.uid })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(store.delete(DatabaseServer, keyOf(server), { uid: server.metadata.uid }))
   }
 
   async function reconcileMotor(region: Region, { id: motor, warm }: RegionMotor, now: number): Promise<MotorResult> {

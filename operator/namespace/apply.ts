@@ -3,7 +3,7 @@ import type { Draft, Kind } from '../../crds/kind.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
-import { isStoreError, keyOf, type Preconditions, type Store } from '../../store/port.ts'
+import { ignoringGone, isStoreError, keyOf, type Preconditions, type Store } from '../../store/port.ts'
 import { type Action, missingSubjects, type Observed } from './plan.ts'
 import { adopting, missingMarks, newNamespace, slugsOf } from './resources.ts'
 
@@ -48,11 +48,7 @@ async function settle(
 
 async function setFinalizers(store: Store, tenant: TenantNamespace, finalizers: readonly string[]): Promise<void> {
   const { uid, resourceVersion } = tenant.metadata
-  try {
-    await store.mergePatch(TenantNamespace, keyOf(tenant), { metadata: { finalizers } }, { uid, resourceVersion })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.mergePatch(TenantNamespace, keyOf(tenant), { metadata: { finalizers } }, { uid, resourceVersion }))
 }
 
 async function adopt(store: Store, namespace: Namespace | undefined): Promise<void> {
@@ -76,11 +72,7 @@ const exactly = ({ metadata: { uid, resourceVersion } }: Namespace | RoleBinding
 
 async function remove(store: Store, kind: Kind, object: Namespace | TenantNamespace | RoleBinding | undefined): Promise<void> {
   if (!object) return
-  try {
-    await store.delete(kind, keyOf(object), { uid: object.metadata.uid })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.delete(kind, keyOf(object), { uid: object.metadata.uid }))
 }
 
 async function once<K extends Kind>(store: Store, kind: K, draft: Draft<K>): Promise<void> {

@@ -1,7 +1,7 @@
 import { MooringError } from '../../shared/errors.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
-import { isStoreError, keyOf, keyToString, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, keyToString, type Store } from '../../store/port.ts'
 import { stepDone } from '../reporter.ts'
 import { EngineCode, type InstalledExtensions, type Limits } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
@@ -209,9 +209,7 @@ function addressOf({ ca, caFile }: ApplyDeps, seen: Observation): Address {
 
 async function release(store: Store, instance: SharedInstance): Promise<void> {
   const finalizers = (instance.metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
-  try {
-    await store.mergePatch(SharedInstance, keyOf(instance), { metadata: { finalizers } }, { uid: instance.metadata.uid })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(
+    store.mergePatch(SharedInstance, keyOf(instance), { metadata: { finalizers } }, { uid: instance.metadata.uid }),
+  )
 }

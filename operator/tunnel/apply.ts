@@ -4,7 +4,7 @@ import { HOSTNAME_KEPT, Tunnel } from '../../crds/tunnel.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { ownCertificate } from '../../shared/edge-objects.ts'
 import { type Decision, withCondition } from '../../store/conditions.ts'
-import { isStoreError, keyOf } from '../../store/port.ts'
+import { ignoringGone, isStoreError, keyOf } from '../../store/port.ts'
 import { certificateId } from '../acme/issued-certificate.ts'
 import { orderFor } from './acme-certificate.ts'
 import {
@@ -185,9 +185,5 @@ async function forgetCertificate({ store, issuers }: ObserveDeps, tunnel: Tunnel
   if (status?.hostname === undefined) return
   if (status.headerValues !== undefined || hasReferences(tunnel)) await deleteCopy(store, status.hostname)
   await issuers.acme?.forget(ownCertificate(status.hostname))
-  try {
-    await store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: ownCertificate(status.hostname) })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.delete(Secret, { namespace: SYSTEM_NAMESPACE, name: ownCertificate(status.hostname) }))
 }

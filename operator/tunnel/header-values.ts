@@ -9,7 +9,7 @@ import { COPY_ENTRY, copyText, headerReferences, refText, referringItems } from 
 import type { Cache } from '../../store/cache.ts'
 import type { Decision } from '../../store/conditions.ts'
 import { addHeaderValues, drawKey, headerSecretName, type HeaderProblem, readHeaderValues } from '../../store/header-secrets.ts'
-import { isStoreError, keyOf, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, type Store } from '../../store/port.ts'
 import type { StatusFields } from '../reporter.ts'
 import { encodeSecret } from '../secret-data.ts'
 
@@ -119,11 +119,7 @@ export const hasReferences = ({ spec }: Pick<Tunnel, 'spec'>): boolean => header
 
 /** Deletes the copy of the header values of a tunnel. @throws StoreError */
 export async function deleteCopy(store: Pick<Store, 'delete'>, hostname: string): Promise<void> {
-  try {
-    await store.delete(Secret, copyKey(hostname))
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.delete(Secret, copyKey(hostname)))
 }
 
 const WHY: Readonly<Record<HeaderProblem['reason'], string>> = {

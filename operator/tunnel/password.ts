@@ -14,7 +14,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { endOfPassword, PasswordReason, TunnelPassword } from '../../crds/tunnel-password.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
-import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, type Key, type Store } from '../../store/port.ts'
 import type { Report } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 
@@ -57,11 +57,7 @@ export function createPasswordReconciler({ store, tunnels, databases, passwords,
   }
 
   async function remove(password: TunnelPassword): Promise<void> {
-    try {
-      await store.delete(TunnelPassword, keyOf(password), { uid: password.metadata.uid })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(store.delete(TunnelPassword, keyOf(password), { uid: password.metadata.uid }))
   }
 
   /**
@@ -76,12 +72,7 @@ export function createPasswordReconciler({ store, tunnels, databases, passwords,
     if (!owner || !isPasswordOf(password, owner) || ownersOfKind(password.metadata, owner.kind).length > 0) return password
     const kind = owner.kind === Tunnel.kind ? Tunnel : DedicatedDatabase
     const patch = { metadata: { ownerReferences: [...ownerReferences, ownerReferenceTo(kind, owner)] } }
-    try {
-      return await store.mergePatch(TunnelPassword, keyOf(password), patch, { uid, resourceVersion })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-      return undefined
-    }
+    return ignoringGone(store.mergePatch(TunnelPassword, keyOf(password), patch, { uid, resourceVersion }))
   }
 }
 

@@ -2,7 +2,7 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { every, whenAborted } from '../../shared/timers.ts'
 import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isStoreError, keyOf, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, type Store } from '../../store/port.ts'
 
 export interface PresenceDeps {
   readonly store: Pick<Store, 'patchStatus'>
@@ -44,11 +44,7 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
   }
 
   async function write(tunnel: Tunnel, presence: Presence): Promise<void> {
-    try {
-      await store.patchStatus(Tunnel, keyOf(tunnel), presence, { uid: tunnel.metadata.uid })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-    }
+    await ignoringGone(store.patchStatus(Tunnel, keyOf(tunnel), presence, { uid: tunnel.metadata.uid }))
   }
 
   async function run(signal: AbortSignal): Promise<void> {

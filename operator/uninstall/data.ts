@@ -17,7 +17,7 @@ import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { TunnelWebhook } from '../../crds/tunnel-webhook.ts'
 import { pause, systemClock } from '../../shared/timers.ts'
-import { isStoreError, keyOf, type Key, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, type Key, type Store } from '../../store/port.ts'
 import { deleteHostKeys, scaleDeployment, stopDeployment, edgeSecrets, edgesGone } from './deployments.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
@@ -127,14 +127,6 @@ async function letGo({ store, log }: UninstallDeps, kind: Kind, key: Key): Promi
   }
   if (kind.kind !== SharedInstance.kind && kind.kind !== DedicatedDatabase.kind) return
   await ignoringGone(store.mergePatch(kind, key, { metadata: { annotations: { [annotations.forceDelete]: 'true' } } }))
-}
-
-async function ignoringGone(write: Promise<unknown>): Promise<void> {
-  try {
-    await write
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
 }
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'

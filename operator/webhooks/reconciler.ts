@@ -8,7 +8,7 @@ import type { AddressGuard } from '../../shared/outside-addresses.ts'
 import { SECRET_OVERLAP_MS, type WebhookSecrets } from '../../shared/webhook-secrets.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Decision, notReady, ready } from '../../store/conditions.ts'
-import { isStoreError, keyOf, keyToString, type Key, type Patch, type Store } from '../../store/port.ts'
+import { ignoringGone, keyOf, keyToString, type Key, type Patch, type Store } from '../../store/port.ts'
 import type { Report, StatusFields } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { keepTenantSecret } from './tenant-secret.ts'
@@ -61,12 +61,7 @@ export function createWebhookReconciler(deps: WebhookReconcilerDeps) {
   async function patched(webhook: TunnelWebhook, patch: Patch | undefined): Promise<TunnelWebhook | undefined> {
     if (!patch) return webhook
     const { uid, resourceVersion } = webhook.metadata
-    try {
-      return await store.mergePatch(TunnelWebhook, keyOf(webhook), patch, { uid, resourceVersion })
-    } catch (error) {
-      if (!isStoreError(error, 'not_found')) throw error
-      return undefined
-    }
+    return ignoringGone(store.mergePatch(TunnelWebhook, keyOf(webhook), patch, { uid, resourceVersion }))
   }
 }
 

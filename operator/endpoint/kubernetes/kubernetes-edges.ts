@@ -3,7 +3,7 @@ import { RoleBinding } from '../../../crds/core.ts'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { edgeName } from '../../../shared/edge-objects.ts'
 import { type Clock, pause, systemClock } from '../../../shared/timers.ts'
-import { isStoreError } from '../../../store/port.ts'
+import { ignoringGone } from '../../../store/port.ts'
 import type { KubernetesStore } from '../../../store/kubernetes.ts'
 import { createApplier } from '../../kubernetes/apply.ts'
 import { NetworkPolicy, type Pod, Service } from '../../kubernetes/kinds.ts'
@@ -212,13 +212,5 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       for (const name of [...waiting.keys()]) callOff(name)
       await running
     },
-  }
-}
-
-async function ignoringGone(work: Promise<unknown>): Promise<void> {
-  try {
-    await work
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
   }
 }

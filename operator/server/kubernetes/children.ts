@@ -1,7 +1,7 @@
 import { Secret } from '../../../crds/core.ts'
 import type { DatabaseServer } from '../../../crds/database-server.ts'
 import type { Kind, Resource } from '../../../crds/kind.ts'
-import { type Key, type Store, isStoreError, keyOf } from '../../../store/port.ts'
+import { ignoringGone, type Key, type Store, keyOf } from '../../../store/port.ts'
 import { ConfigMap, NetworkPolicy, Pod, Service, StatefulSet, PersistentVolumeClaim } from '../../kubernetes/kinds.ts'
 import { createLive, type Live } from '../../kubernetes/live.ts'
 import { adminSecretName } from '../credentials.ts'
@@ -125,9 +125,5 @@ export async function removeChildren(store: Store, { metadata }: Pick<DatabaseSe
 
 /** Deletes an object, unless it is gone or another one has its name. @throws StoreError */
 export async function removeOne(store: Store, kind: Kind, object: Resource<Kind>): Promise<void> {
-  try {
-    await store.delete(kind, keyOf(object), { uid: object.metadata.uid })
-  } catch (error) {
-    if (!isStoreError(error, 'not_found')) throw error
-  }
+  await ignoringGone(store.delete(kind, keyOf(object), { uid: object.metadata.uid }))
 }
