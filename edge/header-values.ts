@@ -6,8 +6,8 @@ import type { Tunnel } from '../crds/tunnel.ts'
 import { HeaderValue, type StoredHeaderModification, type TunnelConfig } from '../crds/tunnel-config.ts'
 import { headerValuesSecret } from '../shared/edge-objects.ts'
 import { COPY_ENTRY, headerReferences, literalItems, parseCopy, refText } from '../shared/header-values.ts'
-import { backoffMs } from '../shared/timers.ts'
 import type { Store } from '../store/port.ts'
+import { createFetchQueue } from './fetch-queue.ts'
 
 /** Header values of a tunnel, as the operator has copied them from Secrets of the tunnel's namespace. */
 export const HeldValues = z.object({
@@ -47,92 +47,39 @@ export interface EdgeHeaderValues extends Disposable {
   loaded(ms: number): Promise<void>
 }
 
-/** Maximum number of parallel fetches. */
-const PARALLEL = 4
 /** The permission to read a tunnel's first values arrives within moments of the values. */
 const RETRY = { baseMs: 100, maxMs: 30_000 }
-
-interface Fetch {
-  readonly hostname: string
-  readonly version: string
-  readonly failures: number
-}
 
 export function createEdgeHeaderValues({ store, endpoint, kept, log }: EdgeHeaderValuesDeps): EdgeHeaderValues {
   const held = new Map<string, HeldValues>(kept?.all() ?? [])
   /** Headers that were complete last, by hostname. */
   const complete = new Map<string, readonly StoredHeaderModification[]>()
-  /** Fetches to do or in progress, the latest for each hostname. */
-  const wanted = new Map<string, Fetch>()
-  const pending: Fetch[] = []
-  const timers = new Map<string, NodeJS.Timeout>()
   const listeners = new Set<(hostname: string) => void>()
-  const idle = new Set<() => void>()
-  let working = 0
-  let disposed = false
+  /** Versions to fetch, by hostname. */
+  const queue = createFetchQueue<string>({ retry: RETRY, what: 'header values', log, fetch })
 
   function want(hostname: string, version: string | undefined): void {
-    if (version === undefined || held.get(hostname)?.version === version || wanted.get(hostname)?.version === version) return
-    enqueue({ hostname, version, failures: 0 })
+    if (version === undefined || held.get(hostname)?.version === version || queue.get(hostname) === version) return
+    queue.put(hostname, version)
   }
 
-  function enqueue(fetch: Fetch): void {
-    clearTimeout(timers.get(fetch.hostname))
-    timers.delete(fetch.hostname)
-    wanted.set(fetch.hostname, fetch)
-    pending.push(fetch)
-    work()
-  }
-
-  function work(): void {
-    while (working < PARALLEL && !disposed) {
-      const fetch = pending.shift()
-      if (!fetch) break
-      if (wanted.get(fetch.hostname) !== fetch) continue
-      working += 1
-      void run(fetch).finally(() => {
-        working -= 1
-        work()
-      })
-    }
-    if (wanted.size === 0) for (const done of idle) done()
-  }
-
-  async function run(fetch: Fetch): Promise<void> {
-    const { hostname, version, failures } = fetch
-    const values = await fetched(hostname)
-    // A newer version, or a deletion, has replaced this fetch.
-    if (wanted.get(hostname) !== fetch || disposed) return
-    if (!values) {
-      const again = () => enqueue({ hostname, version, failures: failures + 1 })
-      timers.set(hostname, setTimeout(again, backoffMs(RETRY, failures + 1, Math.random)).unref())
-      return
-    }
-    wanted.delete(hostname)
-    held.set(hostname, { version, values })
-    kept?.keep(hostname, { version, values })
+  /** Copies that are missing, or of another endpoint, are fetched again: the operator may be about to write them. */
+  async function fetch(hostname: string, version: string, isLatest: () => boolean): Promise<boolean> {
+    const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: headerValuesSecret(hostname) })
+    if (secret?.metadata.labels?.[labels.endpoint] !== endpoint) return false
+    const values = parseCopy(Buffer.from(secret.data[COPY_ENTRY] ?? '', 'base64').toString('utf8'))
+    if (!values || !isLatest()) return false
+    const fetched = { version, values: Object.fromEntries(values) }
+    held.set(hostname, fetched)
+    kept?.keep(hostname, fetched)
     for (const listener of listeners) listener(hostname)
-  }
-
-  async function fetched(hostname: string): Promise<HeldValues['values'] | undefined> {
-    try {
-      const secret = await store.get(Secret, { namespace: SYSTEM_NAMESPACE, name: headerValuesSecret(hostname) })
-      if (secret?.metadata.labels?.[labels.endpoint] !== endpoint) return undefined
-      const values = parseCopy(Buffer.from(secret.data[COPY_ENTRY] ?? '', 'base64').toString('utf8'))
-      return values && Object.fromEntries(values)
-    } catch (error) {
-      log.warn({ err: error }, 'fetching header values failed; retrying')
-      return undefined
-    }
+    return true
   }
 
   function forget(hostname: string): void {
-    clearTimeout(timers.get(hostname))
-    timers.delete(hostname)
-    wanted.delete(hostname)
+    queue.drop(hostname)
     complete.delete(hostname)
     if (held.delete(hostname)) kept?.keep(hostname, undefined)
-    work()
   }
 
   /** Whether values of the present spec may be on their way. */
@@ -162,21 +109,7 @@ export function createEdgeHeaderValues({ store, endpoint, kept, log }: EdgeHeade
     },
     forget,
     onArrival: (listener) => void listeners.add(listener),
-    async loaded(ms) {
-      if (wanted.size === 0) return
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(done, ms)
-        function done(): void {
-          clearTimeout(timer)
-          idle.delete(done)
-          resolve()
-        }
-        idle.add(done)
-      })
-    },
-    [Symbol.dispose]() {
-      disposed = true
-      for (const timer of timers.values()) clearTimeout(timer)
-    },
+    loaded: (ms) => queue.idle(ms),
+    [Symbol.dispose]: () => queue[Symbol.dispose](),
   }
 }

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Logger } from 'pino'
 import { Secret } from '../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../crds/names.ts'
-import { backoffMs } from '../shared/timers.ts'
 import type { Store } from '../store/port.ts'
+import { createFetchQueue } from './fetch-queue.ts'
 
 /** Certificate chain and its private key, PEM. */
 export const Pem = z.object({
@@ -47,23 +47,20 @@ export interface Pems extends Disposable {
   isCurrent(name: string, obtainedAt: string): boolean
   /** Fetches a certificate in the background with retries, then calls `arrived`. Retries also when `arrived` throws. */
   fetchInBackground(name: string, obtainedAt: string, arrived: () => void): void
+  /** Removes a certificate that is not usable. Its fetch in the background goes on. */
+  discard(name: string): void
+  /** Removes a certificate, and ends its fetch in the background. */
   forget(name: string): void
 }
 
-/**
- * Maximum number of parallel fetches in the background: a start must not flood the API, and must load ten thousand certificates in
- * reasonable time.
- */
-const PARALLEL = 4
 const RETRY = { baseMs: 1_000, maxMs: 60_000 }
 /** Time in which a missing Secret is not requested again, so that handshakes cannot flood the API. */
 const MISSING_MS = 300
 
-interface PendingFetch {
-  readonly name: string
+/** Certificate to fetch in the background. */
+interface Wanted {
   readonly obtainedAt: string
   readonly arrived: () => void
-  readonly failures: number
 }
 
 export function createPems({ store, endpoint, kept, log }: Deps): Pems {
@@ -75,12 +72,7 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
   const fetching = new Map<string, symbol>()
   /** Fetches in progress for handshakes. */
   const requests = new Map<string, Promise<Pem | undefined>>()
-  /** Fetches to do, the latest per name. */
-  const pending = new Map<string, PendingFetch>()
-  /** Timers of the next retry, by name. */
-  const retries = new Map<string, NodeJS.Timeout>()
-  let working = 0
-  let disposed = false
+  const queue = createFetchQueue<Wanted>({ retry: RETRY, what: 'a certificate', log, fetch: fetchWanted })
 
   /** A different time is a different certificate, even an earlier time: the signer's clock may be set back. */
   function isCurrent(name: string, obtainedAt: string): boolean {
@@ -137,47 +129,17 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     }
   }
 
-  function work(): void {
-    while (working < PARALLEL && !disposed) {
-      const [task] = pending.values()
-      if (!task) return
-      pending.delete(task.name)
-      working += 1
-      void runTask(task).finally(() => {
-        working -= 1
-        work()
-      })
-    }
+  /** A Secret that is missing or not readable yet is fetched again, as after a failed request. */
+  async function fetchWanted(name: string, { obtainedAt, arrived }: Wanted): Promise<boolean> {
+    if (!isCurrent(name, obtainedAt) && !(await fetch(name, obtainedAt))) return false
+    arrived()
+    return true
   }
 
-  /** A Secret that is missing or not readable yet is retried, as after a failed request. */
-  async function runTask(task: PendingFetch): Promise<void> {
-    const { name, obtainedAt, arrived } = task
-    try {
-      if (isCurrent(name, obtainedAt) || (await fetch(name, obtainedAt))) {
-        arrived()
-        return
-      }
-    } catch (error) {
-      log.warn({ err: error }, 'fetching a certificate failed; retrying')
-    }
-    if (!pending.has(name) && !disposed) retryLater({ ...task, failures: task.failures + 1 })
-  }
-
-  function retryLater(task: PendingFetch): void {
-    const again = () => {
-      retries.delete(task.name)
-      pending.set(task.name, task)
-      work()
-    }
-    clearTimeout(retries.get(task.name))
-    retries.set(task.name, setTimeout(again, backoffMs(RETRY, task.failures, Math.random)).unref())
-  }
-
-  function drop(name: string): void {
-    pending.delete(name)
-    clearTimeout(retries.get(name))
-    retries.delete(name)
+  function discard(name: string): void {
+    missing.delete(name)
+    before.delete(name)
+    if (held.delete(name)) kept?.keep(name, undefined)
   }
 
   return {
@@ -186,22 +148,16 @@ export function createPems({ store, endpoint, kept, log }: Deps): Pems {
     held: (name) => held.get(name),
     names: () => [...held.keys()],
     isCurrent,
-    fetchInBackground(name, obtainedAt, arrived) {
-      drop(name)
-      pending.set(name, { name, obtainedAt, arrived, failures: 0 })
-      work()
-    },
+    fetchInBackground: (name, obtainedAt, arrived) => queue.put(name, { obtainedAt, arrived }),
+    discard,
     forget(name) {
-      drop(name)
+      queue.drop(name)
       fetching.delete(name)
-      missing.delete(name)
-      before.delete(name)
-      if (held.delete(name)) kept?.keep(name, undefined)
+      discard(name)
     },
     [Symbol.dispose]() {
-      disposed = true
+      queue[Symbol.dispose]()
       fetching.clear()
-      for (const timer of retries.values()) clearTimeout(timer)
     },
   }
 }

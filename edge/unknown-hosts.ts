@@ -50,7 +50,7 @@ export function createUnknownHostsCertificate({
   function arrived(): void {
     const pem = usable(pems.held(name))
     if (!pem) {
-      pems.forget(name)
+      pems.discard(name)
       kept.keep(name, current)
       throw new Error(`the certificate in the Secret ${name} is not usable`)
     }
