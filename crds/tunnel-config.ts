@@ -45,6 +45,7 @@ export const HeaderModification = z.object({
   value: HeaderValue.describe('Value that replaces all existing values; an empty value removes the header.'),
   type,
 })
+export type HeaderModification = DeepReadonly<z.output<typeof HeaderModification>>
 
 /** Key of a Secret in the namespace of the tunnel. */
 const SecretKeyRef = z.object({

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { HeaderValue, type SecretKeyRef, type StoredHeaderModification, type TunnelConfig } from '../crds/tunnel-config.ts'
+import {
+  type HeaderModification,
+  HeaderValue,
+  type SecretKeyRef,
+  type StoredHeaderModification,
+  type TunnelConfig,
+} from '../crds/tunnel-config.ts'
 
 /** Header values of a tunnel that come from Secrets of its namespace, by {@link refText}. */
 export type HeaderValues = ReadonlyMap<string, string>
@@ -23,10 +29,7 @@ export function valueOf({ value, valueFrom }: StoredHeaderModification, values: 
 }
 
 /** Returns the items with literal values. An item whose value is missing removes its header. */
-export function literalItems(
-  items: readonly StoredHeaderModification[],
-  values: HeaderValues,
-): readonly { readonly name: string; readonly value: string; readonly type: 'request' | 'response' }[] {
+export function literalItems(items: readonly StoredHeaderModification[], values: HeaderValues): readonly HeaderModification[] {
   return items.map((item) => ({ name: item.name, value: valueOf(item, values) ?? '', type: item.type }))
 }
 
@@ -54,13 +57,6 @@ export function parseCopy(text: string): HeaderValues | undefined {
   }
 }
 
-/** Header with a literal value. */
-interface LiteralItem {
-  readonly name: string
-  readonly value: string
-  readonly type: 'request' | 'response'
-}
-
 /** Headers of a tunnel, and the values of their references. */
 export interface KnownHeaders {
   readonly items: readonly StoredHeaderModification[]
@@ -80,7 +76,7 @@ export interface NewHeaders {
  * @param draw returns random text for a key
  */
 export function referringItems(
-  items: readonly LiteralItem[],
+  items: readonly HeaderModification[],
   known: KnownHeaders,
   { secret, draw }: { readonly secret: string; readonly draw: () => string },
 ): NewHeaders {

@@ -14,6 +14,7 @@ import type { Scopes } from '../auth/scope.ts'
 import { createRegions, type Regions, type RegionsDeps } from '../catalog/regions.ts'
 import { ApiError } from '../http/errors.ts'
 import { retryLater } from '../instances/instance-waits.ts'
+import { credentialsInForce } from '../resources/password-in-force.ts'
 import type { Principal, Reply } from '../http/route.ts'
 import { isUid } from '../instances/instance-lookup.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
@@ -167,17 +168,12 @@ function createAnswers({ store, endpoints, regions, rotationMs, until }: AnswerD
     etag: database.metadata.resourceVersion,
   })
   async function withConnection(database: DedicatedDatabase, arrivedAt: number): Promise<DatabaseReply> {
-    let now = database
-    for (;;) {
-      const connection = await readConnection(store, now, endpointOf)
-      if (connection) return reply(200, now, connection)
-      // The status is written after the Secret and the engine, so a change of the database follows. One during the read counts as well.
-      const { resourceVersion } = now.metadata
-      const left = rotationMs - (performance.now() - arrivedAt)
-      const later = await until(now, ({ metadata }) => metadata.resourceVersion !== resourceVersion, left)
-      if (!later) throw retryLater('the password of this database is being replaced; read the database again in 5 s')
-      now = later
-    }
+    const found = await credentialsInForce(database, {
+      read: (now) => readConnection(store, now, endpointOf),
+      next: (now, isLater) => until(now, isLater, rotationMs - (performance.now() - arrivedAt)),
+    })
+    if (!found) throw retryLater('the password of this database is being replaced; read the database again in 5 s')
+    return reply(200, found.object, found.credentials)
   }
 
   return { plain: (status, database) => reply(status, database), withConnection, view: (database) => view(database) }

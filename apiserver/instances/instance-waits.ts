@@ -3,6 +3,7 @@ import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Credentials, readCredentials } from './instance-view.ts'
 import { withinBudget, whenGone } from '../resources/cache-waits.ts'
+import { credentialsInForce } from '../resources/password-in-force.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { type ApiCode, ApiError } from '../http/errors.ts'
 
@@ -80,16 +81,12 @@ export function createInstanceWaits({ store, instances, changeMs, deleteMs }: In
   async function granted(claimed: SharedInstance, arrivedAt: number): Promise<Granted> {
     if (claimed.status?.secretRef === undefined)
       throw retryLater(`this database has no credentials yet; try again in ${RETRY_AFTER} s`)
-    let instance = claimed
-    for (;;) {
-      const credentials = await readCredentials(store, instance)
-      if (credentials) return { instance, credentials }
-      // The status is written after the Secret and the engine, so a change of the instance follows. One during the read counts as well.
-      const { resourceVersion } = instance.metadata
-      const later = await changed(instance, (now) => isLater(now, resourceVersion), arrivedAt)
-      if (!later) throw retryLater(`the password of this database is being replaced; try again in ${RETRY_AFTER} s`)
-      instance = later
-    }
+    const found = await credentialsInForce(claimed, {
+      read: (now) => readCredentials(store, now),
+      next: (now, isLater) => changed(now, (seen) => isLater(requireThere(seen)), arrivedAt),
+    })
+    if (!found) throw retryLater(`the password of this database is being replaced; try again in ${RETRY_AFTER} s`)
+    return { instance: found.object, credentials: found.credentials }
   }
 
   async function gone(deleted: SharedInstance, arrivedAt: number): Promise<boolean> {
@@ -100,10 +97,10 @@ export function createInstanceWaits({ store, instances, changeMs, deleteMs }: In
   return { claimed, changed, granted, gone }
 }
 
-/** Whether an instance is another version than the given one. @throws ApiError `conflict` when another request deletes it */
-function isLater({ metadata }: SharedInstance, resourceVersion: string): boolean {
-  if (metadata.deletionTimestamp !== undefined) throw deletedMeanwhile()
-  return metadata.resourceVersion !== resourceVersion
+/** Returns the instance. @throws ApiError `conflict` when another request deletes it */
+function requireThere(instance: SharedInstance): SharedInstance {
+  if (instance.metadata.deletionTimestamp !== undefined) throw deletedMeanwhile()
+  return instance
 }
 
 /** Final reasons of a claim that failed, with the answer of each. */

@@ -1,7 +1,6 @@
 import type { Secret } from '../../crds/core.ts'
 import { HEADERS_USABLE, type Tunnel } from '../../crds/tunnel.ts'
 import type { HeaderModification, StoredHeaderModification } from '../../crds/tunnel-config.ts'
-import type { z } from 'zod'
 import { MooringError } from '../../shared/errors.ts'
 import { headerReferences, referringItems, valueOf } from '../../shared/header-values.ts'
 import { conditionOf } from '../../store/conditions.ts'
@@ -9,9 +8,9 @@ import { addHeaderValues, drawKey, headerSecretName, pruneHeaderValues, readHead
 import type { Store } from '../../store/port.ts'
 import { ApiError } from '../http/errors.ts'
 
-type Items = readonly Readonly<z.output<typeof HeaderModification>>[]
+type Items = readonly HeaderModification[]
 
-/** Values of headers, which the API keeps in a Secret beside the tunnel: whoever reads tunnels by kubectl does not read them. */
+/** Values of headers, which the API keeps in a Secret beside the tunnel, so that a viewer who reads the tunnel by kubectl cannot read them. */
 export interface TunnelHeaders {
   /** Returns the tunnel with literal values in place of references, for audit and for callers who may read secrets. A missing value stays a reference. */
   readonly withValues: (tunnel: Tunnel) => Promise<Tunnel>
