@@ -5,7 +5,8 @@ import { type Key, keyOf } from '../../store/port.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { changesOf, eventsOf, laterThan, objectsOf } from '../runtime/source.ts'
 import type { Discarded } from './discarded.ts'
-import { createPoolReconciler, createServerReconciler, type ServerDeps } from './reconciler.ts'
+import { createPoolReconciler } from './pool-reconciler.ts'
+import { createServerReconciler, type ServerDeps } from './reconciler.ts'
 import type { ServerRuntime } from './runtime.ts'
 
 export interface ServerControllerDeps extends ServerDeps {

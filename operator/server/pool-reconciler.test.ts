@@ -10,7 +10,7 @@ import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import type { Admins } from './admins.ts'
 import { createDiscarded } from './discarded.ts'
-import { createPoolReconciler } from './reconciler.ts'
+import { createPoolReconciler } from './pool-reconciler.ts'
 
 const up = databaseServer()
 const down = databaseServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
