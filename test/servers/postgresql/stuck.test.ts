@@ -7,7 +7,7 @@ import { SERIES } from '../../support/postgresql/postgres.ts'
 import { connect } from '../../../operator/engines/postgresql/connection.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
 import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
-import { copyNothing, loop, readNothing } from '../../support/postgresql/stuck.ts'
+import { copyNothing, copyOneRow, loop, readNothing } from '../../support/postgresql/stuck.ts'
 
 const OWNER = 'a1b2c3d4'
 
@@ -95,6 +95,7 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
 
   test.each([
     { does: 'sends nothing in COPY FROM STDIN', wait: 'ClientRead', start: (client: pg.Client) => copyNothing(client, 't') },
+    { does: 'sends one row of COPY byte by byte', wait: 'ClientRead', start: (client: pg.Client) => copyOneRow(client, 't') },
     { does: 'does not read its result', wait: 'ClientWrite', start: readNothing },
   ])('whose client $does ends only when a drop waits for it', async ({ wait, start }) => {
     const idle = await bench.tenant('idle')

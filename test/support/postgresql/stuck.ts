@@ -4,6 +4,7 @@ import type pg from 'pg'
 interface Wire {
   readonly stream: { pause(): void }
   query(text: string): void
+  sendCopyFromChunk(chunk: Buffer): void
 }
 
 const wireOf = (client: pg.Client): Wire => (client as pg.Client & { readonly connection: Wire }).connection
@@ -19,12 +20,25 @@ export async function loop(client: pg.Client): Promise<void> {
   client.query('SELECT a && b FROM endless').catch(() => undefined)
 }
 
+const ignore = () => undefined
+
 /** Starts `COPY … FROM STDIN` and sends no data. */
 export function copyNothing(client: pg.Client, table: string): void {
-  const ignore = () => undefined
+  copy(client, table, ignore)
+}
+
+/** Starts `COPY … FROM STDIN` and sends one row that never ends, a byte at a time. */
+export function copyOneRow(client: pg.Client, table: string): void {
+  copy(client, table, (wire) => {
+    const timer = setInterval(() => wire.sendCopyFromChunk(Buffer.from('1')), 100)
+    client.once('end', () => clearInterval(timer))
+  })
+}
+
+function copy(client: pg.Client, table: string, start: (wire: Wire) => void): void {
   client.query({
     submit: (wire: Wire) => wire.query(`COPY ${table} FROM STDIN`),
-    ...{ handleCopyInResponse: ignore, handleError: ignore, handleReadyForQuery: ignore, handleCommandComplete: ignore },
+    ...{ handleCopyInResponse: start, handleError: ignore, handleReadyForQuery: ignore, handleCommandComplete: ignore },
   } as unknown as pg.Submittable)
 }
 
