@@ -10,6 +10,12 @@ import { type Body, chunkOf, LAST_CHUNK } from '../upstream/body.ts'
 import { type Accepted, HalfClosed, Progress, type Visitor, Writes } from '../visitor.ts'
 
 /**
+ * End of a response's body. `framed`: as the backend sent it. `chunks`: the last chunk, which the edge writes, because the backend's body
+ * ends with its connection. `close`: that of the connection, for HTTP/1.0.
+ */
+type BodyEnd = 'framed' | 'chunks' | 'close'
+
+/**
  * Responses on a visitor's HTTP/1.x connection: the operations of an exchange. Requests are read by the class that extends it. Both
  * are one object, because every request passes through both.
  */
@@ -30,11 +36,7 @@ export abstract class Http1Responses implements Visitor {
   protected waiting: Buffer | undefined
   /** Whether the connection closes after the response. */
   protected closes = false
-  /**
-   * End of the response's body. `framed`: as the backend sent it. `chunks`: the last chunk, which the edge writes, because the backend's
-   * body ends with its connection. `close`: that of the connection, for HTTP/1.0.
-   */
-  #bodyEnd: 'framed' | 'chunks' | 'close' = 'framed'
+  #bodyEnd: BodyEnd = 'framed'
 
   constructor(context: ProxyContext, accepted: Accepted) {
     const { socket } = accepted
@@ -70,7 +72,7 @@ export abstract class Http1Responses implements Visitor {
 
   respond(reply: Reply, first: Buffer | undefined, early: boolean): boolean {
     const isOpen = reply.kind === 'chunked' || reply.kind === 'close'
-    this.#bodyEnd = !isOpen ? 'framed' : !this.wire ? 'close' : reply.kind === 'close' ? 'chunks' : 'framed'
+    this.#bodyEnd = this.#endOf(reply)
     const after = this.#after(early)
     this.closes = after === 'close'
     this.half.moved()
@@ -144,6 +146,12 @@ export abstract class Http1Responses implements Visitor {
   /** Whether another request can follow a response of the edge: this request was complete, and was HTTP/1.1. */
   get #survivesAnswer(): boolean {
     return !this.closes && this.incoming?.done === true && this.request?.keepAlive === true && this.request.minor === 1
+  }
+
+  #endOf({ kind }: Reply): BodyEnd {
+    if (kind !== 'chunked' && kind !== 'close') return 'framed'
+    if (!this.wire) return 'close'
+    return kind === 'close' ? 'chunks' : 'framed'
   }
 
   #after(early: boolean): After {

@@ -46,9 +46,9 @@ function tenantOf({ effectiveUsers }: Operation): string | undefined {
  * A tenant with far too many connections is suspended: logged out, and its logins are rejected until the next sweep restores its password.
  *
  * Only a restart of the server ends an expression that computes within one document, which no kill interrupts: the result asks for it. Only a
- * restart closes connections: then the watchdog shuts the server down itself, and its runtime starts it again. A statement within its bound is no reason for that, even if its
- * tenant killed it: otherwise a tenant could end the sessions of all others within seconds. The same holds for operations that a tenant hides
- * (survey.ts).
+ * restart closes connections: then the watchdog shuts the server down itself, and its runtime starts it again. A statement within its bound
+ * is no reason for a restart, even if its tenant killed it: otherwise a tenant could end the sessions of all others within seconds. The same
+ * holds for operations that a tenant hides (survey.ts).
  */
 export function createWatchdog({
   connection: { watch },
@@ -79,7 +79,7 @@ export function createWatchdog({
   }
 
   /** Suspends the tenants of stuck and of hidden operations. Returns the names of these tenants. */
-  async function endStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly string[]> {
+  async function suspendStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly string[]> {
     const stuck = late.filter(({ opid = 0 }) => (killed.get(opid) ?? 0) >= STUCK_CHECKS)
     const names = [...new Set([...stuck.flatMap((operation) => tenantOf(operation) ?? []), ...hidden])]
     if (names.length === 0) return []
@@ -139,7 +139,7 @@ export function createWatchdog({
     const late = await cancelLate(operations, statementMs)
     const cancelled = late.length + ended.length
     const idle = await endIdleTransactions(operations, idleTransactionMs)
-    const stuck = await endStuck(late, hiddenLate(hidden, statementMs))
+    const stuck = await suspendStuck(late, hiddenLate(hidden, statementMs))
     if (stuck.length > 0) return { cancelled, ended: idle, stuck, needsRestart: true }
     return { cancelled, ended: idle + (await guardConnections(operations)) }
   }

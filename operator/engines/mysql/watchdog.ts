@@ -139,7 +139,7 @@ export function createWatchdog(
   }
 
   /** Suspends the tenants of stuck statements. Returns the names of these tenants. */
-  async function endStuck(processes: readonly Row[]): Promise<readonly string[]> {
+  async function suspendStuck(processes: readonly Row[]): Promise<readonly string[]> {
     const users = new Set(processes.filter(({ id }) => (before.unheeded.get(id) ?? 0) >= STUCK_CHECKS).map(({ user }) => user))
     if (users.size === 0) return []
     for (const { name } of await readAccounts(session, family))
@@ -156,7 +156,7 @@ export function createWatchdog(
     for (const id of review.cancel) await kill(session, id, 'QUERY')
     for (const id of [...review.end, ...spilling]) await kill(session, id)
     await rollBackForgotten(bounds.idleTransactionMs, nowMs)
-    const stuck = await endStuck(processes)
+    const stuck = await suspendStuck(processes)
     const counts = { cancelled: review.cancel.length, ended: review.end.length + spilling.length }
     return stuck.length > 0 ? { ...counts, stuck, needsRestart: true } : counts
   }

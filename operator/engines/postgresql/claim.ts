@@ -117,8 +117,7 @@ export function createReplace({ connection, builder, removals }: ReplaceDeps): R
     const installNew = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
     // A reset also removes the tenant's own settings (ALTER ROLE … SET).
     await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
-    const ending = { session: connection.tenants, ended: connection.ended }
-    if (exists) await tryEndSessions(ending, trash, END_WITHIN_MS.attempted)
+    if (exists) await tryEndSessions(connection, trash, END_WITHIN_MS.attempted)
   }
 
   return async function replace(name, origin, owner) {

@@ -77,6 +77,7 @@ export function createBlockers(run: Run, ended: EndedSessions): Blockers {
     async cancelAll() {
       const pids = [...running.values()].map(({ pid }) => pid)
       if (pids.length === 0) return
+      // A server that does not respond ends them by their timeouts.
       await run('SELECT pg_cancel_backend(pid) FROM unnest($1::int[]) AS pid', [pids]).catch(() => undefined)
     },
     [Symbol.dispose]: stop,

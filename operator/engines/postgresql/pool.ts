@@ -12,7 +12,7 @@ interface Deps {
 
 /** Time in ms after which the removal of leftovers is tried again, when it waits for sessions of any tenant. */
 const STALLED_MS = 2_000
-/** The same for one leftover, when a session in it goes on. */
+/** Time in ms after which the removal of one leftover is tried again, when a session in it goes on. */
 const IN_USE_MS = 10_000
 
 /** Prepared databases of one server, ready to be claimed. */
@@ -96,10 +96,6 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     return leftovers.filter((name) => until(name) <= now).toSorted((a, b) => until(a) - until(b))
   }
 
-  async function discardSpare(name: string): Promise<void> {
-    await discard(name)
-  }
-
   async function removeLeftover(name: string): Promise<void> {
     postponed.set(name, performance.now() + IN_USE_MS)
     const result = await discard(name)
@@ -114,7 +110,7 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     const [leftover] = due
     // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()
-    else if (spare > size) await withSpare(discardSpare)
+    else if (spare > size) await withSpare((name) => discard(name).then(() => undefined))
     else if (leftover !== undefined) await removeLeftover(leftover)
     return Math.abs(size - spare) + due.length > 1
   }

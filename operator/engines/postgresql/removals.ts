@@ -69,8 +69,7 @@ export function createRemovals({ connection, inFlight }: Deps): Removals {
 
   /** Ends the sessions of a role, and those in its database. @throws MooringError with {@link IN_USE} when one goes on */
   async function vacate(name: string): Promise<void> {
-    const ending = { session: connection.tenants, ended: connection.ended }
-    if (!(await tryEndSessions(ending, name, END_WITHIN_MS.attempted)))
+    if (!(await tryEndSessions(connection, name, END_WITHIN_MS.attempted)))
       throw new MooringError(IN_USE, `a session of ${name} goes on`)
   }
 

@@ -4,10 +4,10 @@ import { suspend } from './suspension.ts'
 
 /** Maximum sizes of the catalogs that all databases share, in bytes with indexes. */
 export interface CatalogBounds {
-  /** Of all together; 1 MiB is usual for 50 tenants. */
+  /** Maximum size of all together; 1 MiB is usual for 50 tenants. */
   readonly totalBytes: number
   /**
-   * Of each one that has a few rows for a tenant, however large its database is: {@link SMALL}. Logins and the administrator's statements read
+   * Maximum size of each one that has a few rows for a tenant, however large its database is: {@link SMALL}. Logins and the administrator's statements read
    * some of them from end to end.
    */
   readonly smallBytes: number

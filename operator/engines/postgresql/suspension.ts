@@ -7,9 +7,8 @@ import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
  */
 export async function suspend(connection: Pick<Connection, 'tenants' | 'ended'>, roles: readonly number[]): Promise<void> {
   if (roles.length === 0) return
-  const ending = { session: connection.tenants, ended: connection.ended }
   for (const name of await expirePasswords(connection, 'oid = ANY ($1)', roles))
-    await tryEndSessions(ending, name, END_WITHIN_MS.required)
+    await tryEndSessions(connection, name, END_WITHIN_MS.required)
 }
 
 /** Expires the passwords of the roles that meet a condition on $1. Returns their names. */

@@ -62,21 +62,22 @@ export function createEndedSessions(): EndedSessions {
  * @throws MooringError `engine_failed` when sessions remain after 4 s
  */
 export async function endSessions(session: Session, name: string, ended?: EndedSessions): Promise<void> {
-  if (!(await tryEndSessions({ session, ended }, name, END_WITHIN_MS.required)))
+  if (!(await tryEndSessions({ tenants: session, ended }, name, END_WITHIN_MS.required)))
     throw new MooringError(EngineCode.failed, `sessions of ${name} do not end`)
 }
 
+/** Part of the administrator's connection that ends sessions. `ended` absent: the sessions are not recorded. */
 interface Ending {
-  readonly session: Session
+  readonly tenants: Session
   readonly ended?: EndedSessions | undefined
 }
 
-/** As {@link endSessions}. Returns false when sessions remain after `withinMs`. */
-export async function tryEndSessions({ session, ended }: Ending, name: string, withinMs: number): Promise<boolean> {
+/** Ends the tenant's sessions as {@link endSessions} does. Returns false when sessions remain after `withinMs`. */
+export async function tryEndSessions({ tenants, ended }: Ending, name: string, withinMs: number): Promise<boolean> {
   let emptyChecks = 0
   const end = performance.now() + withinMs
   while (performance.now() < end) {
-    const told = await terminateSessions(session, name)
+    const told = await terminateSessions(tenants, name)
     ended?.record(told)
     emptyChecks = told.length === 0 ? emptyChecks + 1 : 0
     if (emptyChecks === 2) return true
