@@ -116,6 +116,9 @@ export async function startTunnels(options: Options = {}) {
     /** Events of failures, in order: kind, reason and note. */
     told: () => told.map(({ kind, reason, note }) => `${kind.kind} ${reason}: ${note}`),
     reason: (reason: string, name = 'web') => until(name, (tunnel) => conditionOf(tunnel, 'Ready')?.reason === reason),
+    /** Waits until the status of the endpoint counts this many tunnels. */
+    counted: (name: string, count: number) =>
+      endpoints.waitFor({ name }, (found) => (found?.status?.tunnels === count ? found : undefined), stop.signal),
     gone: () => tunnels.waitFor(web, (found) => (found ? undefined : { gone: true }), stop.signal),
     makeTunnel: (name = 'web') => store.create(Tunnel, { metadata: inNamespace(name), spec: { regionId: 1 } }),
     async makeEndpoint(name: string, spec: object = {}) {
