@@ -40,18 +40,36 @@ export interface SessionBounds {
   readonly sizeBytes: number
 }
 
-/** Counts of what the watchdog did to sessions past their bounds. */
+/** What a tenant was suspended for: what it did to all tenants of its server. */
+export const SuspensionCause = {
+  /** A statement that neither a cancellation nor the end of its session ended. */
+  statement: 'statement',
+  /** Locks that fill the server's table of locks. */
+  locks: 'locks',
+  /** Notifications that fill the server's queue. */
+  notifications: 'notifications',
+  /** Writes that grow the catalogs of all databases. */
+  catalogs: 'catalogs',
+  /** Connections far above its limit. */
+  connections: 'connections',
+} as const
+export type SuspensionCause = (typeof SuspensionCause)[keyof typeof SuspensionCause]
+
+/** Tenant whose logins are rejected until the next sweep restores its password. */
+export interface Suspension {
+  readonly name: string
+  readonly cause: SuspensionCause
+}
+
+/** What the watchdog did to sessions past their bounds. */
 export interface Enforced {
   /** Number of statements cancelled. */
   readonly cancelled: number
   /** Number of sessions ended. */
   readonly ended: number
-  /**
-   * Names of tenants with a statement that neither a cancellation nor the end of its session ended. Their logins are rejected until the next
-   * sweep restores their passwords. Absent when there are none.
-   */
-  readonly stuck?: readonly string[]
-  /** Whether work for others waits for such a statement, so that the server must be restarted. */
+  /** Tenants that this check suspended, or found suspended with a statement that goes on. Absent when there are none. */
+  readonly suspended?: readonly Suspension[]
+  /** Whether work for others waits for a statement that nothing ends, so that the server must be restarted. */
   readonly needsRestart?: boolean
 }
 

@@ -114,7 +114,7 @@ test('a statement that cannot be ended is reported once to its tenant and to the
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(sharedInstance({ status: { ...claimedStatus, name, serverRef: { name: 's' } } }))
   const [failures, warnings, requests]: [Failure[], object[], string[]] = [[], [], []]
-  const stuck = { cancelled: 0, ended: 1, stuck: [name] }
+  const stuck = { cancelled: 0, ended: 1, suspended: [{ name, cause: 'statement' as const }] }
   const enforced = [{ cancelled: 1, ended: 0 }, stuck, stuck, { ...stuck, needsRestart: true }]
   const admin = {
     ...{ enforce: async () => enforced.shift() ?? { cancelled: 0, ended: 0 }, sizes: async () => new Map() },
@@ -139,7 +139,7 @@ test('a statement that cannot be ended is reported once to its tenant and to the
   await run
   expect(failures).toMatchObject([{ kind: SharedInstance, metadata: { uid: metadata.uid }, reason: 'StatementStuck' }])
   expect(failures[0]?.note).toContain('300 s')
-  expect(warnings).toEqual([{ server: 's', databases: [name] }])
+  expect(warnings).toEqual([{ server: 's', cause: 'statement', databases: [name] }])
 })
 
 test('a sweep reads the store only for databases whose owner is in neither cache', async () => {

@@ -10,8 +10,9 @@ import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
 import type { Discarded } from '../server/discarded.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
-import { type Restarts, STATEMENT_STUCK } from './restarts.ts'
+import type { Restarts } from './restarts.ts'
 import { type KeptCredentials, type Owner, readSecrets, createSizeCheck } from './server-checks.ts'
+import { createSuspensionReports } from './suspensions.ts'
 import { whenAborted } from '../../shared/timers.ts'
 
 export interface WatchdogDeps {
@@ -74,10 +75,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     for (const waker of wakers) if (waker.kind === owner.kind) waker.wake(keyOf(owner))
   }
   const isOccupied = (server: string) => instances.countByIndex('server', server) + deps.discarded.countOn(server) > 0
-  /** Names of tenants whose stuck statement was reported, by server. */
-  const reported = new Map<string, ReadonlySet<string>>()
   const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
   const isOwned = (name: string) => (ownerOf(name) ?? databases.byIndex('suffix', suffixOf(name) ?? '')[0]) !== undefined
+  const reportSuspensions = createSuspensionReports({ ownerOf, events: deps.events, log, limits })
   const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
 
   /** Creates a check of every server at once. A slow server delays no other, and is skipped while its last check runs. */
@@ -102,9 +102,9 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
 
   const checkSessions = onEachServer(async (server, open) => {
     if (!isOccupied(server)) return endExcluded(server, open)
-    const { cancelled, ended, stuck = [], needsRestart = false } = await open.admin.enforce(limits)
+    const { cancelled, ended, suspended = [], needsRestart = false } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
-    reportStuck(server, stuck)
+    reportSuspensions(server, suspended)
     // Its other checks would fail.
     if (needsRestart && (await deps.restarts.request(server))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
@@ -117,20 +117,6 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   async function endExcluded(server: string, { admin }: OpenServer): Promise<void> {
     const ended = await admin.endExcluded()
     if (ended > 0) log.info({ server, ended }, 'sessions from excluded sources ended')
-  }
-
-  /** Reports the tenants whose statements nothing ends, each once. */
-  function reportStuck(server: string, names: readonly string[]): void {
-    const before = reported.get(server)
-    reported.set(server, new Set(names))
-    const fresh = names.filter((name) => !before?.has(name))
-    if (fresh.length === 0) return
-    log.warn({ server, databases: fresh }, 'statements cannot be ended: their tenants are suspended')
-    const note =
-      `a statement ran for more than ${limits.statementMs / 1_000} s and could not be ended: logins of this instance are rejected until ` +
-      'the next sweep, and the database server may be restarted'
-    for (const { metadata } of fresh.flatMap((name) => ownerOf(name) ?? []))
-      deps.events.failure({ kind: SharedInstance, metadata, reason: STATEMENT_STUCK, note })
   }
 
   const sweepServers = onEachServer(async (server, open, round: Round) => {

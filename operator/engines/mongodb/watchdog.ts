@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Binary } from 'mongodb'
-import type { EngineAdmin } from '../engine.ts'
+import { type EngineAdmin, type Suspension, SuspensionCause } from '../engine.ts'
 import type { Connection } from './connection.ts'
 import { killOperations, type Operation } from './sessions.ts'
 import { surveyOperations } from './survey.ts'
@@ -33,6 +33,13 @@ export interface Deps {
 interface ServerStatus {
   readonly connections: { readonly current: number; readonly available: number }
   readonly uptimeMillis: bigint | number
+}
+
+/** What the watchdog did about too many connections. */
+interface Guarded {
+  readonly suspended: readonly Suspension[]
+  /** Number of connections that were logged out or ended. */
+  readonly ended: number
 }
 
 /** Tenant of an operation or connection; undefined for the operator, the server and a connection that has not logged in. */
@@ -78,13 +85,12 @@ export function createWatchdog({
     return [...hiddenSince].filter(([, since]) => now - since > statementMs).map(([name]) => name)
   }
 
-  /** Suspends the tenants of stuck and of hidden operations. Returns the names of these tenants. */
-  async function suspendStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly string[]> {
+  /** Suspends the tenants of stuck and of hidden operations. Returns these tenants. */
+  async function suspendStuck(late: readonly Operation[], hidden: readonly string[]): Promise<readonly Suspension[]> {
     const stuck = late.filter(({ opid = 0 }) => (killed.get(opid) ?? 0) >= STUCK_CHECKS)
     const names = [...new Set([...stuck.flatMap((operation) => tenantOf(operation) ?? []), ...hidden])]
-    if (names.length === 0) return []
     for (const name of names) await changeUser(watch, name, { suspended: true, logOut: true })
-    return names
+    return names.map((name) => ({ name, cause: SuspensionCause.statement }))
   }
 
   async function endIdleTransactions(operations: readonly Operation[], idleMs: number): Promise<number> {
@@ -99,10 +105,11 @@ export function createWatchdog({
     return idle.length
   }
 
-  /** Suspends tenants with too many connections. Returns the number of their connections. */
-  async function suspendHoarders(counts: ReadonlyMap<string, number>, tolerance: number): Promise<number> {
+  /** Suspends tenants with too many connections. */
+  async function suspendHoarders(counts: ReadonlyMap<string, number>, tolerance: number): Promise<Guarded> {
     const candidates = [...counts].filter(([, count]) => count > tolerance).map(([name]) => name)
-    if (candidates.length === 0) return 0
+    if (candidates.length === 0) return { suspended: [], ended: 0 }
+    const suspended: Suspension[] = []
     let ended = 0
     for (const { db, customData } of await usersOf(watch)
       .find({ db: { $in: candidates } })
@@ -110,23 +117,24 @@ export function createWatchdog({
       const count = counts.get(db) ?? 0
       if (count <= (customData?.connections ?? DEFAULT_CONNECTIONS) * tolerance) continue
       await changeUser(watch, db, { suspended: true, logOut: true })
+      suspended.push({ name: db, cause: SuspensionCause.connections })
       ended += count
     }
-    return ended
+    return { suspended, ended }
   }
 
-  /** Keeps connections free. Returns the number of connections that were logged out or ended. */
-  async function guardConnections(operations: readonly Operation[]): Promise<number> {
+  /** Keeps connections free. */
+  async function guardConnections(operations: readonly Operation[]): Promise<Guarded> {
     const status = (await watch.command('admin', { serverStatus: 1, repl: 0, metrics: 0, locks: 0 })) as ServerStatus
     const { current, available } = status.connections
     const counts = countConnections(operations)
     const isScarce = available < (current + available) * MIN_FREE
-    const ended = await suspendHoarders(counts, isScarce ? TOLERANCE.scarce : TOLERANCE.normal)
+    const guarded = await suspendHoarders(counts, isScarce ? TOLERANCE.scarce : TOLERANCE.normal)
     const named = [...counts.values()].reduce((sum, count) => sum + count, 0)
     const isUseful = current - named > (current + available) * MAX_NAMELESS
-    if (!isScarce || !isUseful || Number(status.uptimeMillis) < restartIntervalMs) return ended
+    if (!isScarce || !isUseful || Number(status.uptimeMillis) < restartIntervalMs) return guarded
     await shutDown()
-    return current
+    return { ...guarded, ended: current }
   }
 
   async function shutDown(): Promise<void> {
@@ -140,8 +148,9 @@ export function createWatchdog({
     const cancelled = late.length + ended.length
     const idle = await endIdleTransactions(operations, idleTransactionMs)
     const stuck = await suspendStuck(late, hiddenLate(hidden, statementMs))
-    if (stuck.length > 0) return { cancelled, ended: idle, stuck, needsRestart: true }
-    return { cancelled, ended: idle + (await guardConnections(operations)) }
+    if (stuck.length > 0) return { cancelled, ended: idle, suspended: stuck, needsRestart: true }
+    const { suspended, ended: closed } = await guardConnections(operations)
+    return { cancelled, ended: idle + closed, ...(suspended.length > 0 && { suspended }) }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Enforced, SessionBounds } from '../engine.ts'
+import { type Enforced, type SessionBounds, SuspensionCause } from '../engine.ts'
 import { accountStatements } from './accounts.ts'
 import { kindOf, type MysqlFamily, readAccounts } from './catalog.ts'
 import type { Connection, Session } from './connection.ts'
@@ -158,7 +158,8 @@ export function createWatchdog(
     await rollBackForgotten(bounds.idleTransactionMs, nowMs)
     const stuck = await suspendStuck(processes)
     const counts = { cancelled: review.cancel.length, ended: review.end.length + spilling.length }
-    return stuck.length > 0 ? { ...counts, stuck, needsRestart: true } : counts
+    if (stuck.length === 0) return counts
+    return { ...counts, suspended: stuck.map((name) => ({ name, cause: SuspensionCause.statement })), needsRestart: true }
   }
 }
 

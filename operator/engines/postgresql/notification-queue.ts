@@ -1,3 +1,4 @@
+import { type Suspension, SuspensionCause } from '../engine.ts'
 import { kindOf } from './catalog.ts'
 import type { Connection } from './connection.ts'
 import { suspend } from './suspension.ts'
@@ -8,6 +9,13 @@ export interface QueueBounds {
   readonly suspendAt: number
   /** Share above which transactions of any tenant end that may keep the queue from shrinking. */
   readonly endAt: number
+}
+
+/** What the guard did. */
+export interface QueueGuarded {
+  readonly suspended: readonly Suspension[]
+  /** Number of sessions of other tenants that it ended. */
+  readonly ended: number
 }
 
 const BOUNDS: QueueBounds = { suspendAt: 0.02, endAt: 0.5 }
@@ -39,9 +47,9 @@ const END_OLD = `
 /**
  * Creates the guard of the server's notification queue. A listening session that is in a transaction keeps what was sent since from being
  * removed, and a full queue makes each NOTIFY of every database fail. The queue does not show which sessions listen, so the guard suspends the
- * tenant that fills it, whoever keeps it from shrinking. It returns the number of suspended tenants and ended sessions.
+ * tenant that fills it, whoever keeps it from shrinking.
  */
-export function createQueueGuard(connection: Connection, bounds: Partial<QueueBounds> = {}): () => Promise<number> {
+export function createQueueGuard(connection: Connection, bounds: Partial<QueueBounds> = {}): () => Promise<QueueGuarded> {
   const { suspendAt, endAt } = { ...BOUNDS, ...bounds }
   const { watch } = connection
   /** Time of the last suspension: older pages belong to a tenant that has been suspended. */
@@ -52,15 +60,13 @@ export function createQueueGuard(connection: Connection, bounds: Partial<QueueBo
       'SELECT pg_notification_queue_usage() AS used, clock_timestamp()::text AS now',
     )
     const used = queue?.used ?? 0
-    if (used <= suspendAt) return 0
+    if (used <= suspendAt) return { suspended: [], ended: 0 }
     const [largest] = await watch.query<{ name: string; role: number | null }>(LARGEST, [since])
-    let count = 0
+    let suspended: readonly Suspension[] = []
     if (largest && largest.role !== null && kindOf(largest.name) === 'tenant') {
-      await suspend(connection, [largest.role])
+      suspended = await suspend(connection, [largest.role], SuspensionCause.notifications)
       since = queue?.now ?? since
-      count += 1
     }
-    if (used > endAt) count += (await watch.query(END_OLD)).length
-    return count
+    return { suspended, ended: used > endAt ? (await watch.query(END_OLD)).length : 0 }
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { type Suspension, SuspensionCause } from '../engine.ts'
 import type { Connection } from './connection.ts'
 import { suspend } from './suspension.ts'
 
@@ -93,10 +94,13 @@ async function findWriters({ watch }: Connection, catalogs: readonly string[]): 
 /**
  * Creates the guard of the catalogs that all databases share. They count towards no tenant's size, yet a role's settings (ALTER ROLE … SET)
  * may have any length, and each GRANT of the own database or change of the own password leaves a dead row version. The guard suspends the
- * tenants that go on writing while a catalog above its bound grows, removes overlong settings and vacuums. It returns the number of suspended
+ * tenants that go on writing while a catalog above its bound grows, removes overlong settings and vacuums. It returns the suspended
  * tenants. Vacuum frees space within a catalog, whose file may keep its size: only growth beyond that size matters.
  */
-export function createCatalogGuard(connection: Connection, bounds: Partial<CatalogBounds> = {}): () => Promise<number> {
+export function createCatalogGuard(
+  connection: Connection,
+  bounds: Partial<CatalogBounds> = {},
+): () => Promise<readonly Suspension[]> {
   const { totalBytes, smallBytes } = { ...BOUNDS, ...bounds }
   /** Sizes of catalogs after their last vacuum. */
   const vacuumed = new Map<string, number>()
@@ -119,17 +123,17 @@ export function createCatalogGuard(connection: Connection, bounds: Partial<Catal
 
   return async function guard() {
     const names = large(await sizes())
-    if (names.length === 0) return 0
+    if (names.length === 0) return []
     const writers = await findWriters(
       connection,
       names.filter((name) => name !== OBJECTS),
     )
-    await suspend(connection, writers)
+    const suspended = await suspend(connection, writers, SuspensionCause.catalogs)
     const { tenants, drops } = connection
     await tenants.query(`DELETE FROM pg_db_role_setting WHERE setrole <> 0 AND pg_column_size(setconfig) > ${SETTING_BYTES}`)
     for (const name of names) await drops.query(`VACUUM ${name}`)
     const left = await sizes()
     for (const name of names) vacuumed.set(name, left.get(name) ?? 0)
-    return writers.length
+    return suspended
   }
 }

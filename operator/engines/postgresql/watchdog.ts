@@ -1,10 +1,9 @@
-import type { Enforced, SessionBounds } from '../engine.ts'
+import { type Enforced, type SessionBounds, type Suspension, SuspensionCause } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
-import { kindOf } from './catalog.ts'
 import { createQueueGuard, type QueueBounds } from './notification-queue.ts'
 import { SESSION_ID } from './sessions/ended-sessions.ts'
 import { type CatalogBounds, createCatalogGuard } from './shared-catalogs.ts'
-import { expirePasswords, suspend } from './suspension.ts'
+import { expirePasswords, suspend, suspensionsOf } from './suspension.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
 interface ServerBounds extends Partial<CatalogBounds>, Partial<QueueBounds> {
@@ -80,31 +79,33 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
   let cancelledBefore: readonly string[] = []
 
   /** Suspends the tenants of sessions that nothing ends. A loop without checks for interrupts heeds no request to end. */
-  async function suspendStuck(): Promise<Pick<Enforced, 'stuck' | 'needsRestart'>> {
+  async function suspendStuck(): Promise<{ readonly suspended: readonly Suspension[]; readonly needsRestart: boolean }> {
     const survivors = await ended.findSurvivors(session, survivalMs)
-    if (survivors.length === 0) return {}
+    if (survivors.length === 0) return { suspended: [], needsRestart: false }
     const roles = [...new Set(survivors.map(({ role }) => role))]
     // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
     await expirePasswords(connection, `rolname = ANY ($1) AND rolvaliduntil IS DISTINCT FROM '-infinity'`, roles).catch(() => [])
     const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
-    // The login of a discarded database is closed already.
-    const stuck = roles.filter((name) => kindOf(name) === 'tenant')
-    return { ...(stuck.length > 0 && { stuck }), ...(needsRestart && { needsRestart }) }
+    return { suspended: suspensionsOf(roles, SuspensionCause.statement), needsRestart }
   }
 
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
     // First, because no other statement works while the lock table is full.
     const holding = await lockTable.endLargestHolder()
-    await suspend(connection, lockTable.takeEndedRoles())
+    const locking = await suspend(connection, lockTable.takeEndedRoles(), SuspensionCause.locks)
     const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, cancelledBefore, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
-    const filling = (await guardQueue()) + (await guardCatalogs())
+    const queue = await guardQueue()
+    const growing = await guardCatalogs()
     const cancelled = past.filter(({ cancels }) => cancels)
     const told = past.filter(({ cancels }) => !cancels).map((row) => row.session)
     cancelledBefore = [...cancelled.map((row) => row.session), ...told]
     ended.record(told)
+    const filling = queue.ended + queue.suspended.length + growing.length
     const counts = { cancelled: cancelled.length, ended: told.length + spilling.length + holding + filling }
-    return { ...counts, ...(await suspendStuck()) }
+    const stuck = await suspendStuck()
+    const suspended = [...locking, ...queue.suspended, ...growing, ...stuck.suspended]
+    return { ...counts, ...(suspended.length > 0 && { suspended }), ...(stuck.needsRestart && { needsRestart: true }) }
   }
 }
 

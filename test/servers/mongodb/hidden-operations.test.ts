@@ -99,7 +99,7 @@ describe.each(SERIES)('MongoDB for %s', (series) => {
     const other = await bench.tenant(`${prefix}other`)
     const client = await bench.as(other)
     const { result } = await slowly(client, other.name)
-    expect((await bench.admin.enforce({ ...BOUNDS, statementMs: 1 })).stuck).toBeUndefined()
+    expect((await bench.admin.enforce({ ...BOUNDS, statementMs: 1 })).suspended).toBeUndefined()
     expect(await result).toEqual(code(INTERRUPTED))
     expect((await bench.admin.sizes('busy')).get(other.name)).toBeGreaterThan(0)
     await expect(bench.admin.claim({ ...other, name: `${prefix}copy` }, LIMITS, { template: other.name })).rejects.toThrow(
@@ -162,7 +162,7 @@ describe.each(SERIES)('MongoDB for %s', (series) => {
     expect((await bench.admin.sizes('busy')).get(tenant.name)).toBeGreaterThan(0)
     await expect(bench.admin.setPassword(tenant)).rejects.toThrow(code('engine_failed'))
     const late = await bench.admin.enforce({ ...BOUNDS, statementMs: 1 })
-    expect(late).toEqual({ cancelled: 1, ended: 0, stuck: [tenant.name], needsRestart: true })
+    expect(late).toEqual({ cancelled: 1, ended: 0, suspended: [{ name: tenant.name, cause: 'statement' }], needsRestart: true })
     await bench.server.crash()
     await expect(bench.admin.verify(tenant)).rejects.toThrow(code('login_refused'))
     expect(await bench.admin.findChangedPasswords([tenant])).toEqual([tenant.name])

@@ -157,7 +157,12 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
     for (let check = 0; check < 5; check++) expect(await bench.admin.enforce(BOUNDS)).toEqual({ cancelled: 0, ended: 0 })
     const enforce = () => bench.admin.enforce({ ...BOUNDS, statementMs: 1 })
     for (let check = 0; check < 2; check++) expect(await enforce()).toEqual({ cancelled: 1, ended: 0 })
-    expect(await enforce()).toEqual({ cancelled: 1, ended: 0, stuck: ['stubborn'], needsRestart: true })
+    expect(await enforce()).toEqual({
+      cancelled: 1,
+      ended: 0,
+      suspended: [{ name: 'stubborn', cause: 'statement' }],
+      needsRestart: true,
+    })
     await bench.server.crash()
     expect(await ended).toBe('ended')
     expect(await bench.admin.findChangedPasswords([stubborn])).toEqual(['stubborn'])

@@ -127,7 +127,7 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
       expect(await enforce({ statementMs: 1 })).toEqual({ cancelled: 1, ended: 0 })
       for (let check = 0; check < 2; check++) expect(await enforce({ statementMs: 1 })).toEqual({ cancelled: 0, ended: 1 })
       expect(await enforce({ statementMs: 1 })).toEqual({
-        ...{ cancelled: 0, ended: 1, stuck: ['stubborn'], needsRestart: true },
+        ...{ cancelled: 0, ended: 1, suspended: [{ name: 'stubborn', cause: 'statement' }], needsRestart: true },
       })
       await bench.server.crash()
       expect(await bench.admin.findChangedPasswords([tenant])).toEqual(['stubborn'])

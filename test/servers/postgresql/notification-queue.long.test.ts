@@ -15,8 +15,8 @@ describe.each(SERIES)('PostgreSQL %s: a notification queue that is almost full',
     await using connection = connect(bench.server.target)
     // An empty queue counts as almost full.
     const guard = createQueueGuard(connection, { suspendAt: -1, endAt: -1 })
-    expect(await guard()).toBe(0)
-    await expect.poll(guard, { interval: 500 }).toBe(1)
+    expect(await guard()).toEqual({ suspended: [], ended: 0 })
+    await expect.poll(guard, { interval: 500 }).toEqual({ suspended: [], ended: 1 })
     await expect(listener.query('SELECT 1')).rejects.toThrow()
     await idle.query('SELECT 1')
   })

@@ -28,7 +28,7 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the notification queue
     }
     await using connection = connect(bench.server.target)
     const enforce = createWatchdog(connection, { suspendAt: SMALL })
-    expect(await enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 1 })
+    expect(await enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 1, suspended: [{ name: 'noisy', cause: 'notifications' }] })
     await expect(notifier.query('SELECT 1')).rejects.toThrow()
     await expect(listener.query('SELECT 1')).rejects.toThrow()
     await expect(bench.as(noisy)).rejects.toMatchObject({ code: '28P01' })

@@ -40,7 +40,7 @@ describe.each(SERIES)('PostgreSQL %s: shared catalogs', (series) => {
     await using connection = connect(bench.server.target)
     expect(await createWatchdog(connection)(UNLIMITED)).toEqual({ cancelled: 0, ended: 0 })
     const enforce = createWatchdog(connection, { totalBytes: 8 * MIB })
-    expect(await enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 1 })
+    expect(await enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 1, suspended: [{ name: 'mallory', cause: 'catalogs' }] })
     expect(await writing).toBeDefined()
     expect(await sharedBytes()).toBeLessThan(2 * MIB)
     await expect(bench.as(mallory)).rejects.toMatchObject({ code: '28P01' })
@@ -69,7 +69,7 @@ describe.each(SERIES)('PostgreSQL %s: shared catalogs', (series) => {
     await quiet.query(`ALTER ROLE quiet${name} SET work_mem = '8MB'`)
     const attacking = attack(client, name).catch(() => undefined)
     if (name === 'open') await attacking
-    expect(await createCatalogGuard(connection, { totalBytes: 0 })()).toBe(1)
+    expect(await createCatalogGuard(connection, { totalBytes: 0 })()).toEqual([{ name, cause: 'catalogs' }])
     await attacking
     await expect(client.query('SELECT 1')).rejects.toThrow()
     expect((await quiet.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])

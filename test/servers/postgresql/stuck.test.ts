@@ -122,11 +122,11 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await loop(await bench.as(looping))
     await untilIn('looping', null)
     expect(await late()).toEqual({ cancelled: 1, ended: 0 })
-    expect(await late()).toEqual({ cancelled: 0, ended: 1, stuck: ['looping'] })
+    expect(await late()).toEqual({ cancelled: 0, ended: 1, suspended: [{ name: 'looping', cause: 'statement' }] })
     await expect(bench.as(looping)).rejects.toMatchObject({ code: '28P01' })
     await inTime(admin.drop('leaving'))
     expect(await late()).toEqual({
-      ...{ cancelled: 0, ended: 1, stuck: ['looping'] },
+      ...{ cancelled: 0, ended: 1, suspended: [{ name: 'looping', cause: 'statement' }] },
       // In 14 nothing waits for the statement of another tenant.
       ...(series === '15' && { needsRestart: true }),
     })
