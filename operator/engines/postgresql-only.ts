@@ -3,13 +3,12 @@ import { type EngineAdmin, EngineCode } from './engine.ts'
 
 type PostgresqlOnly = Pick<
   EngineAdmin,
-  'adopt' | 'discarded' | 'extensions' | 'installExtensions' | 'findChangedExtensions' | 'guardTransactionIds' | 'endExcluded'
+  'adopt' | 'extensions' | 'installExtensions' | 'findChangedExtensions' | 'guardTransactionIds' | 'endExcluded'
 >
 
 /** Operations that only PostgreSQL needs, for the other engines. `message`: why an extension cannot be installed. */
 export const withoutPostgresqlOnly = (message: string): PostgresqlOnly => ({
   adopt: () => Promise.reject(new MooringError(EngineCode.failed, 'servers of this engine are not restored')),
-  discarded: () => Promise.resolve([]),
   extensions: () => Promise.resolve([]),
   installExtensions: (_name, wanted) =>
     Promise.resolve({ installed: [], refused: wanted.map((name) => ({ name, reason: 'unavailable' as const, message })) }),

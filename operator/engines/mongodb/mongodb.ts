@@ -60,6 +60,7 @@ export function mongodbAdmin(
     admit: safely(access.admit),
     tidy: () => Promise.resolve(false),
     ...withoutPostgresqlOnly('MongoDB has no extensions'),
+    discarded: () => Promise.resolve([]),
     enforce: safely(createWatchdog({ connection, admin: target.user })),
     sizes: safely((which) => readSizes(connection, which)),
     monitor: safely(createExporterLogin({ connection, scram })),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { catalogOf, kindOf, markedBy, markOf, requestedBy, requestFor } from './catalog.ts'
+import { catalogOf, discardedBy, goneMarkOf, kindOf, markedBy, markOf, requestedBy, requestFor } from './catalog.ts'
 
 test('catalogOf lists tenants with a database, a login or both, and nothing of the server', () => {
   const { tenants, leftovers, spare } = catalogOf(
@@ -23,6 +23,14 @@ test('catalogOf lists tenants with a database, a login or both, and nothing of t
   expect({ leftovers, spare }).toEqual({ leftovers: ['making_half', 'stray_both'], spare: 0 })
 })
 
+test('catalogOf counts a discarded database as absent, and lists its mark alone', () => {
+  const databases = ['left', 'making_left', 'gone_0123abcd_left', 'gone__other', 'other']
+  const accounts = [{ name: 'other', locked: 1 as const }]
+  const { tenants, leftovers } = catalogOf({ databases, accounts }, new Set())
+  expect(Object.fromEntries(tenants)).toEqual({ other: { database: false, login: 'disabled' } })
+  expect(leftovers).toEqual(['gone_0123abcd_left', 'gone__other'])
+})
+
 test('catalogOf omits databases that are being built from the leftovers', () => {
   expect(catalogOf({ databases: ['a', 'making_a'], accounts: [] }, new Set(['a'])).leftovers).toEqual([])
 })
@@ -34,6 +42,11 @@ test.each([
   ['stray_making_shop', 'request'],
   ['stray_mysql', 'foreign'],
   ['stray_..', 'foreign'],
+  ['gone_0123abcd_shop', 'gone'],
+  ['gone__shop', 'gone'],
+  ['stray_gone__shop', 'request'],
+  ['gone_shop', 'foreign'],
+  ['gone_0123abcd_mysql', 'foreign'],
   ['making_mysql', 'foreign'],
   ['making_making_a', 'foreign'],
   ['mysql', 'foreign'],
@@ -48,6 +61,11 @@ test.each([
 
 test('markedBy is the inverse of markOf', () => {
   expect(markedBy(markOf('shop'))).toBe('shop')
+})
+
+test('discardedBy is the inverse of goneMarkOf', () => {
+  expect(discardedBy(goneMarkOf('shop', '0123abcd'))).toEqual({ owner: '0123abcd', name: 'shop' })
+  expect(discardedBy(goneMarkOf('shop'))).toEqual({ owner: '', name: 'shop' })
 })
 
 test('requestedBy is the inverse of requestFor', () => {

@@ -5,19 +5,25 @@ import type { Session } from './connection.ts'
 export type MysqlFamily = 'mysql' | 'mariadb'
 
 /** Kind of a database or account, as encoded in its name. Tenants' names contain no underscore, so that kinds cannot overlap. */
-export type NameKind = 'tenant' | 'mark' | 'request' | 'foreign'
+export type NameKind = 'tenant' | 'mark' | 'gone' | 'request' | 'foreign'
 
 /** Names of the server's own databases and accounts, and words that MySQL or MariaDB treat specially as the name of an account. */
 const RESERVED: ReadonlySet<string> = new Set(['mysql', 'sys', 'test', 'root', 'mooring', 'public', 'none'])
 const MARK = 'making_'
 const REQUEST = 'stray_'
+/** Name of the mark of a discarded database: its owner, if known, and its tenant. */
+const GONE = /^gone_((?:[0-9a-f]{8})?)_(.*)$/s
 const TENANT = /^[a-z][a-z0-9]{0,21}$/
+
+const isTenant = (name: string): boolean => TENANT.test(name) && !RESERVED.has(name)
 
 /** Returns the kind of a database or account; `foreign` for a name that Mooring did not assign. */
 export function kindOf(name: string): NameKind {
-  if (name.startsWith(MARK) && kindOf(name.slice(MARK.length)) === 'tenant') return 'mark'
-  if (name.startsWith(REQUEST) && ['tenant', 'mark'].includes(kindOf(name.slice(REQUEST.length)))) return 'request'
-  return TENANT.test(name) && !RESERVED.has(name) ? 'tenant' : 'foreign'
+  if (name.startsWith(MARK) && isTenant(markedBy(name))) return 'mark'
+  const discarded = discardedBy(name)
+  if (discarded && isTenant(discarded.name)) return 'gone'
+  if (name.startsWith(REQUEST) && ['tenant', 'mark', 'gone'].includes(kindOf(requestedBy(name)))) return 'request'
+  return isTenant(name) ? 'tenant' : 'foreign'
 }
 
 /** Returns the name of the empty database whose existence marks a tenant's database as incomplete. */
@@ -25,6 +31,15 @@ export const markOf = (tenant: string): string => `${MARK}${tenant}`
 
 /** Returns the tenant whose database is incomplete, by the name of the mark. */
 export const markedBy = (mark: string): string => mark.slice(MARK.length)
+
+/** Returns the name of the empty database whose existence marks a tenant's database as discarded. `owner`: as for `EngineAdmin.drop`. */
+export const goneMarkOf = (tenant: string, owner = ''): string => `gone_${owner}_${tenant}`
+
+/** Returns the discarded database that a mark names; undefined for another name. */
+export function discardedBy(mark: string): { readonly owner: string; readonly name: string } | undefined {
+  const [, owner, name] = GONE.exec(mark) ?? []
+  return owner === undefined || name === undefined ? undefined : { owner, name }
+}
 
 /** Returns the name of the request to remove the stray directory of `database`: an empty database (stray-directories.ts). */
 export const requestFor = (database: string): string => `${REQUEST}${database}`
@@ -82,20 +97,24 @@ const loginOf = (account: Pick<Account, 'locked'> | undefined): LoginState => {
 export interface Found extends TenantState {
   /** Whether the mark shows that the database is incomplete; it then counts as absent. */
   readonly isIncomplete: boolean
+  /** Whether the mark shows that the database is discarded; it then counts as absent until it is removed. */
+  readonly isDiscarded: boolean
 }
 
 /** Reads the database and the account of one name. */
 export async function readTenant(session: Session, family: MysqlFamily, name: string): Promise<Found> {
   const [[account], databases] = await Promise.all([
     readAccounts(session, family, name),
-    session.query<{ name: string }>('SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN (?, ?)', [
-      name,
-      markOf(name),
-    ]),
+    session.query<{ name: string }>(
+      `SELECT SCHEMA_NAME AS name FROM information_schema.SCHEMATA
+       WHERE SCHEMA_NAME IN (?, ?) OR (SCHEMA_NAME LIKE 'gone\\_%' AND SUBSTRING_INDEX(SCHEMA_NAME, '_', -1) = ?)`,
+      [name, markOf(name), name],
+    ),
   ])
-  const isIncomplete = databases.some((database) => database.name === markOf(name))
+  const isDiscarded = databases.some((database) => kindOf(database.name) === 'gone')
+  const isIncomplete = !isDiscarded && databases.some((database) => database.name === markOf(name))
   const exists = databases.some((database) => database.name === name)
-  return { database: exists && !isIncomplete, login: loginOf(account), isIncomplete }
+  return { database: exists && !isIncomplete && !isDiscarded, login: loginOf(account), isIncomplete, isDiscarded }
 }
 
 /** Reads all databases and accounts. `inFlight`: names of tenants whose databases this process is building. */
@@ -114,9 +133,12 @@ interface Entries {
 
 /** Classifies databases and accounts. Pure. */
 export function catalogOf({ accounts, databases }: Entries, inFlight: ReadonlySet<string>): Catalog {
-  const marks = databases.filter((name) => kindOf(name) === 'mark')
+  const gone = databases.filter((name) => kindOf(name) === 'gone')
+  const discarded = new Set(gone.map((mark) => discardedBy(mark)?.name ?? ''))
+  // The mark of a discarded database is removed with it.
+  const marks = databases.filter((name) => kindOf(name) === 'mark' && !discarded.has(markedBy(name)))
   const incomplete = new Set(marks.map(markedBy))
-  const complete = new Set(databases.filter((name) => !incomplete.has(name)))
+  const complete = new Set(databases.filter((name) => !incomplete.has(name) && !discarded.has(name)))
   const logins = new Map(accounts.map((account) => [account.name, loginOf(account)]))
   const names = new Set([...complete, ...logins.keys()].filter((name) => kindOf(name) === 'tenant'))
   return {
@@ -127,6 +149,7 @@ export function catalogOf({ accounts, databases }: Entries, inFlight: ReadonlySe
     spare: 0,
     leftovers: [
       ...marks.filter((mark) => !inFlight.has(markedBy(mark))),
+      ...gone.filter((mark) => !inFlight.has(discardedBy(mark)?.name ?? '')),
       ...databases.filter((name) => kindOf(name) === 'request'),
     ],
   }

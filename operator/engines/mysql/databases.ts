@@ -1,7 +1,18 @@
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, type EngineAdmin, LoginState, type Origin } from '../engine.ts'
 import { accountStatements, assertAccount, grantDatabase } from './accounts.ts'
-import { assertTenantName, kindOf, markedBy, markOf, type MysqlFamily, quoteName, readTenant, requestFor } from './catalog.ts'
+import {
+  assertTenantName,
+  discardedBy,
+  goneMarkOf,
+  kindOf,
+  markedBy,
+  markOf,
+  type MysqlFamily,
+  quoteName,
+  readTenant,
+  requestFor,
+} from './catalog.ts'
 import type { Connection } from './connection.ts'
 import { assertCopyable, copyDatabase } from './copy/copy.ts'
 import { Errno, errnoOf } from './errors.ts'
@@ -28,7 +39,10 @@ interface Deps {
 export interface Databases extends Pick<EngineAdmin, 'claim' | 'reset' | 'drop'> {
   /** Names of tenants whose databases this process is building. */
   readonly inFlight: ReadonlySet<string>
-  /** Drops what an interrupted change left: a mark with its incomplete database, or a request to remove a directory. */
+  /**
+   * Drops a leftover: a mark with its incomplete or discarded database, or a request to remove a directory. Does nothing where sessions keep a
+   * discarded database from being removed.
+   */
   removeLeftover(name: string): Promise<void>
 }
 
@@ -137,10 +151,24 @@ export function createDatabases({ connection, family }: Deps): Databases {
     await dropDatabase(markOf(name))
   }
 
-  async function discard(name: string): Promise<void> {
-    const { login } = await readTenant(connection, family, name)
+  /** Removes the database of a tenant that cannot log in. @returns false while a killed session keeps locks in it */
+  async function tryRemove(name: string): Promise<boolean> {
+    const haveEnded = await endSessions(connection.tenants, name)
+    try {
+      await dropDatabase(name, haveEnded ? ATTEMPTS : 1)
+    } catch (error) {
+      if (haveEnded || errnoOf(error) !== Errno.lockWaitTimeout) throw error
+      return false
+    }
+    await dropDatabase(markOf(name))
+    return true
+  }
+
+  /** Removes the database and the account, or marks the database as discarded: it keeps its name, which no tenant gets again. */
+  async function discard(name: string, owner?: string): Promise<void> {
+    const { login, isDiscarded } = await readTenant(connection, family, name)
     if (login === LoginState.enabled) await connection.tenants.query(account.lock(name))
-    await removeMarked(name)
+    if (!isDiscarded && !(await tryRemove(name))) await createDatabase(goneMarkOf(name, owner))
     await connection.tenants.query(account.drop(name))
     const left = await readTenant(connection, family, name)
     if (left.database || left.isIncomplete || left.login !== LoginState.absent)
@@ -154,6 +182,7 @@ export function createDatabases({ connection, family }: Deps): Databases {
       assertTenantName(name)
       await exclusively(name, async () => {
         const found = await readTenant(connection, family, name)
+        if (found.isDiscarded) throw new MooringError(EngineCode.failed, `the database ${name} is discarded`)
         if (!found.database && origin.template !== undefined) await assertCopyable({ connection, family }, origin.template)
         if (found.isIncomplete) await removeMarked(name)
         let { login } = found
@@ -178,12 +207,17 @@ export function createDatabases({ connection, family }: Deps): Databases {
         await connection.tenants.query(`${grantDatabase(name, family)}; ${account.require(name, 'open')}`)
       })
     },
-    async drop(name) {
+    async drop(name, owner) {
       assertTenantName(name)
-      await exclusively(name, () => discard(name))
+      await exclusively(name, () => discard(name, owner))
     },
     async removeLeftover(name) {
-      if (kindOf(name) === 'request') await connection.tenants.query(`DROP DATABASE IF EXISTS ${quoteName(name)}`)
+      const discarded = discardedBy(name)?.name
+      if (discarded !== undefined)
+        await exclusively(discarded, async () => {
+          if (await tryRemove(discarded)) await dropDatabase(name)
+        })
+      else if (kindOf(name) === 'request') await connection.tenants.query(`DROP DATABASE IF EXISTS ${quoteName(name)}`)
       else await exclusively(markedBy(name), () => removeMarked(markedBy(name)))
     },
   }

@@ -8,6 +8,7 @@ import { connect, type Connection, TIMEOUTS } from './connection.ts'
 import { createDatabases } from './databases.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExporterLogin } from './exporter.ts'
+import { createLeftovers } from './leftovers.ts'
 import { createMeasure } from './measure.ts'
 import { endSessions } from './sessions.ts'
 import { harden } from './settings.ts'
@@ -23,6 +24,7 @@ export function mysqlAdmin(
   const account = accountStatements(family)
   const passwords = createPasswords({ target, family, connection, timeouts: TIMEOUTS })
   const databases = createDatabases({ connection, family })
+  const { tidy, discarded } = createLeftovers({ connection, family, databases })
 
   async function change(name: string, statement: (name: string) => string): Promise<void> {
     assertTenantName(name)
@@ -57,12 +59,8 @@ export function mysqlAdmin(
     reset: safely(databases.reset),
     drop: safely(databases.drop),
     admit: safely(createAccess({ connection, target }).admit),
-    tidy: safely(async () => {
-      const { leftovers } = await readCatalog(connection, family, databases.inFlight)
-      const [leftover] = leftovers
-      if (leftover !== undefined) await databases.removeLeftover(leftover)
-      return leftovers.length > 1
-    }),
+    tidy: safely(tidy),
+    discarded: safely(discarded),
     ...withoutPostgresqlOnly('this engine has no extensions'),
     enforce: safely(createWatchdog(connection, family)),
     sizes: safely(createSizes(connection, family)),

@@ -20,25 +20,41 @@ export async function kill(session: Session, id: number, what: 'CONNECTION' | 'Q
 /** Number of checks, 25 ms apart, before a login in progress is ended. An ordinary login takes some milliseconds. */
 const LOGIN_ROUNDS = 10
 
+/** Number of checks, 1 s in total, before sessions that KILL has reached count as ended. */
+const KILLED_ROUNDS = 40
+
 /** Query for the sessions, up to an id, of a tenant or on its database, and for the connections that have not logged in yet. */
 const SESSIONS = `
-  SELECT ID AS id, USER = 'unauthenticated user' AS unknown FROM information_schema.PROCESSLIST
+  SELECT ID AS id, USER = 'unauthenticated user' AS unknown, COMMAND = 'Killed' AS killed FROM information_schema.PROCESSLIST
   WHERE (USER IN (?, 'unauthenticated user') OR DB = ?) AND ID <= ? AND USER <> SUBSTRING_INDEX(CURRENT_USER(), '@', 1)`
+
+async function newestId(session: Session): Promise<number> {
+  const [newest] = await session.query<{ id: number }>('SELECT MAX(ID) AS id FROM information_schema.PROCESSLIST')
+  return newest?.id ?? 0
+}
+
+const areKilled = (sessions: readonly { readonly killed: 0 | 1 }[]): boolean =>
+  sessions.length > 0 && sessions.every(({ killed }) => killed)
 
 /**
  * Ends the tenant's sessions until two consecutive checks find none. The caller has blocked new logins, so the server rejects connections that
  * are opened later; these have a larger id and are ignored. A login that began its handshake earlier would still be accepted with the former
  * password, and MySQL does not show its account: all connections that have not logged in after 250 ms are ended, those of other tenants too.
- * @throws MooringError `engine_unavailable` when sessions remain after 4 s, such as while a large transaction is rolled back
+ *
+ * A session that KILL has reached may go on: it computes an expression that looks for no KILL, or rolls back its transaction. It runs no other
+ * statement and commits nothing, so it is not waited for, but it keeps its locks.
+ * @returns whether all sessions have ended; false while killed ones go on
+ * @throws MooringError `engine_unavailable` when other sessions remain after 4 s
  */
-export async function endSessions(session: Session, name: string): Promise<void> {
-  const [newest] = await session.query<{ id: number }>('SELECT MAX(ID) AS id FROM information_schema.PROCESSLIST')
+export async function endSessions(session: Session, name: string): Promise<boolean> {
+  const newest = await newestId(session)
   let emptyChecks = 0
   for (let round = 0; round < ROUNDS; round++) {
-    const found = await session.query<{ id: number; unknown: 0 | 1 }>(SESSIONS, [name, name, newest?.id ?? 0])
+    const found = await session.query<{ id: number; unknown: 0 | 1; killed: 0 | 1 }>(SESSIONS, [name, name, newest])
     for (const { id, unknown } of found) if (!unknown || round >= LOGIN_ROUNDS) await kill(session, id)
     emptyChecks = found.length === 0 ? emptyChecks + 1 : 0
-    if (emptyChecks === 2) return
+    if (emptyChecks === 2) return true
+    if (round >= KILLED_ROUNDS && areKilled(found)) return false
     await delay(PAUSE_MS)
   }
   throw new MooringError(EngineCode.unavailable, `sessions of ${name} are still open after 4 s`)

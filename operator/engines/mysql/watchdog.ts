@@ -129,13 +129,11 @@ export function createWatchdog(
 
   async function listProcesses(): Promise<readonly (Process & Row)[]> {
     const rows = (await session.query<Row>(PROCESSES)).filter(({ user }) => kindOf(user) === 'tenant')
-    const barred = rows.some(({ command }) => command === 'Killed') ? await listBarred() : new Set()
-    return rows.map((row) => ({ ...row, isBarred: barred.has(row.user) }))
-  }
-
-  async function listBarred(): Promise<ReadonlySet<string>> {
+    if (rows.every(({ command }) => command !== 'Killed')) return rows.map((row) => ({ ...row, isBarred: false }))
+    // The session of a deleted account may go on.
     const accounts = await readAccounts(session, family)
-    return new Set(accounts.filter(({ locked, blocked }) => locked || blocked).map(({ name }) => name))
+    const admitted = new Set(accounts.filter(({ locked, blocked }) => !locked && !blocked).map(({ name }) => name))
+    return rows.map((row) => ({ ...row, isBarred: !admitted.has(row.user) }))
   }
 
   /** Suspends the tenants of stuck statements. Returns the names of these tenants. */
