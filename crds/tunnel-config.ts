@@ -153,8 +153,10 @@ export const ITEM_RULES: readonly ListRule[] = [
   { list: 'ingressIPWhitelist', ...ADDRESS_RULE },
   {
     ...{ list: 'liveHeaderModifications', member: 'name' },
-    message: 'must not be a framing header, a hop-by-hop header or X-Forwarded-*: only the edge sets these',
-    ofList: 'must not name framing headers, hop-by-hop headers or X-Forwarded-*: only the edge sets these',
+    message:
+      'must not be a framing header, a hop-by-hop header, Host, Expect, Forwarded, X-Forwarded-*, X-Request-Id or Mooring-Error: only the edge sets these',
+    ofList:
+      'must not name framing headers, hop-by-hop headers, Host, Expect, Forwarded, X-Forwarded-*, X-Request-Id or Mooring-Error: only the edge sets these',
     cel: `!(item.name.lowerAscii() in [${reserved}]) && !item.name.lowerAscii().startsWith('${RESERVED_PREFIX}')`,
     holds: (name) => !isReserved(name),
   },

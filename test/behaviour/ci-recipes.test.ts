@@ -86,8 +86,8 @@ test.each([
 test('an admin creates the API token for pipelines with the documented command', async () => {
   const part = (await readFile(DOCUMENT, 'utf8')).split(/^## /m).find((text) => text.startsWith('What the jobs need')) ?? ''
   const script = (/```sh\n([\s\S]*?)```/.exec(part)?.[1] ?? '')
-    .replace('organization=acme', `organization=${acme.organization}`)
-    .replace('namespace=prod', `namespace=${acme.namespace}`)
+    .replace('organization=default', `organization=${acme.organization}`)
+    .replace('namespace=default', `namespace=${acme.namespace}`)
   await using directory = await mkdtempDisposable(join(tmpdir(), 'mooring-ci-'))
   const ca = join(directory.path, 'ca.pem')
   await run('sh', ['-c', 'printf %s "$TEXT" >"$0"', ca], { env: { ...process.env, TEXT: installation.ca } })

@@ -21,6 +21,7 @@ DECLARE
   context text;
   statement text;
   named text[];
+  available text[];
   missing text[];
   awaited text[];
   patience CONSTANT timestamptz := clock_timestamp() + interval '${WAIT_S} s';
@@ -33,7 +34,14 @@ BEGIN
   statement := coalesce(substring(context FROM 'SQL statement "(.*?)"\nPL/pgSQL'), current_query());
   statement := regexp_replace(regexp_replace(statement, '--[^\n]*', ' ', 'g'), '/\*.*?\*/', ' ', 'g');
   named := ARRAY(SELECT coalesce(match[1], lower(match[2])) FROM regexp_matches(statement, '${NAMED}', 'gi') AS match);
-  named := ARRAY(SELECT name FROM pg_available_extensions() WHERE name = ANY (named));
+  available := ARRAY(SELECT name FROM pg_available_extensions() WHERE name = ANY (named));
+  -- PostgreSQL's own error would show a path of the server.
+  IF cardinality(named) = 1 AND available = '{}' THEN
+    RAISE feature_not_supported USING
+      MESSAGE = format('extension "%s" is not available on this server', named[1]),
+      HINT = 'GET /v1/instances/{id}/extensions lists the extensions that can be installed.';
+  END IF;
+  named := available;
   missing := ARRAY(SELECT name FROM unnest(named) AS name WHERE name NOT IN (SELECT extname FROM pg_extension));
   -- With an installed one among them, it is not known which one this statement creates. PostgreSQL decides.
   IF missing = '{}' OR missing <> named THEN
@@ -59,8 +67,8 @@ BEGIN
       HINT = 'Repeat the statement in a new transaction. "Restores" in the documentation shows how to restore a dump in one transaction.';
   END IF;
   RAISE insufficient_privilege USING
-    MESSAGE = format('permission denied to create extension "%s": POST /v1/instances/{id}/extensions with the body {"name":"%s"} installs it', missing[1], missing[1]),
-    HINT = 'GET /v1/instances/{id}/extensions lists the extensions that the region allows. CREATE EXTENSION IF NOT EXISTS of an installed one succeeds.';
+    MESSAGE = format('permission denied to create extension "%s": POST /v1/instances/{id}/extensions with the body {"name":"%s"} installs it if the region allows it', missing[1], missing[1]),
+    HINT = 'GET /v1/instances/{id}/extensions lists what the region allows. CREATE EXTENSION IF NOT EXISTS of an installed one succeeds.';
 END`
 
 const FUNCTION = `pg_catalog.${NAME}()`

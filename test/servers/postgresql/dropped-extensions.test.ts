@@ -67,7 +67,7 @@ describe.each(SERIES)('PostgreSQL %s: CREATE EXTENSION of a tenant', (series) =>
     await client.query('ROLLBACK; CREATE TABLE t (c citext)')
   })
 
-  test('names the call of the API also from a function, and leaves unknown names and installed extensions to PostgreSQL', async () => {
+  test('names the call of the API also from a function, and leaves unclear statements and installed extensions to PostgreSQL', async () => {
     const tenant = await bench.tenant('asking')
     await bench.admin.installExtensions('asking', ['citext'])
     const client = await bench.as(tenant)
@@ -75,7 +75,7 @@ describe.each(SERIES)('PostgreSQL %s: CREATE EXTENSION of a tenant', (series) =>
     expect(await rejection(client.query('SELECT f()'))).toMatchObject({
       ...{ code: DENIED, hint: expect.stringContaining('GET /v1/instances/{id}/extensions') as string },
       message:
-        'permission denied to create extension "hstore": POST /v1/instances/{id}/extensions with the body {"name":"hstore"} installs it',
+        'permission denied to create extension "hstore": POST /v1/instances/{id}/extensions with the body {"name":"hstore"} installs it if the region allows it',
     })
     expect(await rejection(client.query('CREATE EXTENSION nosuch'))).toMatchObject({ code: series === '14' ? '58P01' : '0A000' })
     expect(await rejection(client.query('CREATE EXTENSION citext'))).toMatchObject({ code: '42710' })
@@ -137,6 +137,20 @@ describe.each(SERIES)('PostgreSQL %s: CREATE EXTENSION of a tenant', (series) =>
     expect(model.name).toBe('model')
   })
 
+  /** Returns a function that runs commands in a new directory. */
+  async function makeShell() {
+    const directory = await mkdtemp(join(tmpdir(), 'mooring-restore-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    return (command: string, uri: string) =>
+      run('bash', ['-eo', 'pipefail', '-c', command], { cwd: directory, env: { ...process.env, DATABASE_URL: uri } })
+  }
+
+  /** Connection string of the administrator. */
+  const adminUri = (database: string): string => {
+    const { user, password } = bench.server.target
+    return uriOf({ name: database, password }).replace(database, user)
+  }
+
   const restores: readonly (readonly [name: string, command: () => Promise<string>, isClean: boolean])[] = [
     ['pg_restore', () => commandOf('A restore', 0), false],
     ['pg_restore --clean', () => commandOf('A restore', 1), true],
@@ -147,16 +161,12 @@ describe.each(SERIES)('PostgreSQL %s: CREATE EXTENSION of a tenant', (series) =>
   test('is in no dump, and does not keep the commands of docs/restore.md from restoring all rows of another server', async () => {
     const root = await bench.server.client()
     await root.query('CREATE DATABASE elsewhere')
-    const { user, password } = bench.server.target
-    const other = { name: 'elsewhere', uri: uriOf({ name: 'elsewhere', password }).replace('elsewhere', user) }
+    const other = { name: 'elsewhere', uri: adminUri('elsewhere') }
     const source = await bench.server.client({ database: other.name })
     await source.query('CREATE EXTENSION citext; CREATE EXTENSION hstore')
     const rows = `CREATE TABLE t (c public.citext, h public.hstore); INSERT INTO t SELECT 'A' || n, 'a=>1' FROM generate_series(1, 100) n`
     await source.query(rows)
-    const directory = await mkdtemp(join(tmpdir(), 'mooring-restore-'))
-    onTestFinished(() => rm(directory, { recursive: true }))
-    const shell = (command: string, uri: string) =>
-      run('bash', ['-eo', 'pipefail', '-c', command], { cwd: directory, env: { ...process.env, DATABASE_URL: uri } })
+    const shell = await makeShell()
     await shell('pg_dump --format=custom --file=dump "$DATABASE_URL"', other.uri)
     await shell('pg_dump --clean --if-exists --no-owner --file=dump.sql "$DATABASE_URL"', other.uri)
     expect((await shell(await commandOf('Before: the extensions', 0), '')).stdout).toBe('citext\nhstore\n')
@@ -170,5 +180,19 @@ describe.each(SERIES)('PostgreSQL %s: CREATE EXTENSION of a tenant', (series) =>
       expect(restored.rows, name).toEqual([{ n: 100 }])
     }
     expect((await shell('pg_dump "$DATABASE_URL"', uriOf(to))).stdout).not.toContain(TRIGGER)
+  })
+
+  test('is in public, and a command of docs/restore.md restores a dump that has the extension elsewhere', async () => {
+    const root = await bench.server.client()
+    await root.query('CREATE DATABASE apart')
+    const source = await bench.server.client({ database: 'apart' })
+    await source.query('CREATE SCHEMA extensions; CREATE EXTENSION citext SCHEMA extensions')
+    await source.query(`CREATE TABLE t (c extensions.citext DEFAULT 'a'::extensions.citext); INSERT INTO t VALUES ('A')`)
+    const shell = await makeShell()
+    await shell('pg_dump --format=custom --file=dump "$DATABASE_URL"', adminUri('apart'))
+    const to = await tenantWith('moved', ['citext'])
+    await shell(await commandOf('Extensions in another schema', 0), uriOf(to))
+    const client = await bench.as(to)
+    expect((await client.query(`SELECT c FROM t WHERE c = 'a'`)).rows).toEqual([{ c: 'A' }])
   })
 })

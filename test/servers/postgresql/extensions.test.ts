@@ -25,13 +25,21 @@ describe.each(SERIES)('PostgreSQL %s: extensions', (series) => {
       await expect(client.query(`CREATE EXTENSION "${extension}"`)).rejects.toMatchObject({
         code: DENIED,
         message: expect.stringContaining(
-          `POST /v1/instances/{id}/extensions with the body {"name":"${extension}"} installs it`,
+          `POST /v1/instances/{id}/extensions with the body {"name":"${extension}"} installs it if the region allows it`,
         ) as string,
       })
       await expect(client.query(`CREATE EXTENSION "${extension}" CASCADE`)).rejects.toMatchObject({ code: DENIED })
       await client.end()
     },
   )
+
+  test('an extension that the server does not have is rejected without a path of the server', async () => {
+    const client = await bench.as(await bench.tenant('mapper'))
+    const error: unknown = await client.query('CREATE EXTENSION IF NOT EXISTS postgis').catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: '0A000', message: 'extension "postgis" is not available on this server' })
+    expect(JSON.stringify(error)).not.toContain('.control')
+    await client.end()
+  })
 
   test('a tenant cannot install an extension within CREATE SCHEMA, where search_path does not protect its script', async () => {
     const client = await bench.as(await bench.tenant('mallory'))
