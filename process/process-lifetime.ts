@@ -57,6 +57,9 @@ export function createProcessExit(stopMs: number): ProcessExit {
     if (!stop.signal.aborted) {
       stoppedAt = performance.now()
       startDeadline(0)
+      // Databases may take seconds to stop, in which a person at a terminal would see nothing.
+      if (signal === 'SIGINT' && process.stderr.isTTY)
+        process.stderr.write('\nmooring: stopping; Ctrl-C once more ends it at once.\n')
       stop.abort()
     } else if (performance.now() - stoppedAt > SAME_SIGNAL_MS) {
       void force(128 + constants.signals[signal], 'second signal: the remaining processes were killed.')

@@ -5,7 +5,7 @@ import { readTenant, assertTenantName, freshName } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
 import { passwordStatement } from './password.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
-import { rename, type WarmPool } from './pool.ts'
+import { rename, renameDatabase, type WarmPool } from './pool.ts'
 import type { Scram } from '../scram.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import { closingDatabase } from './drop.ts'
@@ -26,7 +26,7 @@ interface ClaimDeps {
 const STALE_SPARES = 10
 
 /** Errors that mean: the tenant's name exists, perhaps from this claim before a crash. */
-const NAME_EXISTS: readonly unknown[] = [SqlState.duplicateObject, SqlState.duplicateDatabase]
+const NAME_EXISTS: readonly unknown[] = [SqlState.duplicateObject, SqlState.uniqueViolation]
 /** Errors that mean: the spare is missing, in use, or being claimed by another process. */
 const SPARE_UNAVAILABLE: readonly unknown[] = [
   SqlState.undefinedObject,
@@ -114,7 +114,7 @@ export function createReplace({ connection, builder, removals }: ReplaceDeps): R
     const { database: exists } = await readTenant(connection, name)
     const trash = freshName('trash', owner)
     const discardOld = exists ? [closingDatabase(name, trash)] : []
-    const installNew = [grantDatabase(making, name), `ALTER DATABASE ${quoteName(making)} RENAME TO ${database}`]
+    const installNew = [grantDatabase(making, name), renameDatabase(making, name)]
     // A reset also removes the tenant's own settings (ALTER ROLE … SET).
     await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
     if (exists) await tryEndSessions(connection, trash, END_WITHIN_MS.attempted)

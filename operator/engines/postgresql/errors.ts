@@ -7,7 +7,7 @@ import { errorConverter } from '../errors.ts'
 export const SqlState = {
   undefinedDatabase: '3D000',
   undefinedObject: '42704',
-  duplicateDatabase: '42P04',
+  uniqueViolation: '23505',
   duplicateObject: '42710',
   dependentObjects: '2BP01',
   objectInUse: '55006',

@@ -1,7 +1,7 @@
 import type { Catalog } from '../engine.ts'
 import type { Builder } from './build.ts'
 import { catalogOf, isSpare, readEntries, freshName } from './catalog.ts'
-import { type Connection, quoteName } from './connection.ts'
+import { type Connection, quoteName, quoteText } from './connection.ts'
 import type { Discard } from './drop.ts'
 
 interface Deps {
@@ -130,5 +130,14 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
 
 /** Returns the statements that rename the role and the database of one name. */
 export function rename(from: string, to: string): string {
-  return `ALTER ROLE ${quoteName(from)} RENAME TO ${quoteName(to)}; ALTER DATABASE ${quoteName(from)} RENAME TO ${quoteName(to)}`
+  return `ALTER ROLE ${quoteName(from)} RENAME TO ${quoteName(to)}; ${renameDatabase(from, to)}`
+}
+
+/**
+ * Returns the statements that rename a database without sessions. ALTER DATABASE … RENAME would wait for locks on it, and any tenant may hold
+ * one (ALTER ROLE … IN DATABASE). An update of the catalog waits for none. Fails like ALTER DATABASE when the database does not exist.
+ */
+export function renameDatabase(from: string, to: string): string {
+  const update = `UPDATE pg_database SET datname = ${quoteText(to)} WHERE datname = ${quoteText(from)}`
+  return `${update}; SELECT has_database_privilege(${quoteText(to)}, 'CONNECT')`
 }

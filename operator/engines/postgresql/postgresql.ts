@@ -7,7 +7,7 @@ import { createAdoption } from './adoption.ts'
 import { createClaim, createReplace } from './claim.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
 import { createDiscard } from './drop.ts'
-import { endSessions } from './sessions/ended-sessions.ts'
+import { END_WITHIN_MS, endSessions, tryEndSessions } from './sessions/ended-sessions.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExporterLogin } from './exporter.ts'
 import { createExtensions, listExtensions } from './extensions.ts'
@@ -66,7 +66,11 @@ export function postgresqlAdmin(
     findChangedPasswords: safely((tenants) => passwords.findChanged(tenants)),
     enableLogin: safely((name) => alterRole(name, 'LOGIN')),
     disableLogin: safely(async (name) => {
-      await alterRole(name, 'NOLOGIN')
+      await alterRole(name, 'NOLOGIN').catch(async (error: unknown) => {
+        // The tenant may hold the lock in a session that nothing ends: its other sessions must not go on writing until the server is restarted.
+        await tryEndSessions(connection, name, END_WITHIN_MS.attempted)
+        throw error
+      })
       await endSessions(connection.tenants, name, connection.ended)
     }),
     reset: safely(async (name, origin, owner) => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Suspension, SuspensionCause } from '../engine.ts'
 import type { Connection } from './connection.ts'
-import { suspend } from './suspension.ts'
+import { ignoringLocks, suspend } from './suspension.ts'
 
 /** Maximum sizes of the catalogs that all databases share, in bytes with indexes. */
 export interface CatalogBounds {
@@ -130,7 +130,9 @@ export function createCatalogGuard(
     )
     const suspended = await suspend(connection, writers, SuspensionCause.catalogs)
     const { tenants, drops } = connection
-    await tenants.query(`DELETE FROM pg_db_role_setting WHERE setrole <> 0 AND pg_column_size(setconfig) > ${SETTING_BYTES}`)
+    await ignoringLocks(
+      tenants.query(`DELETE FROM pg_db_role_setting WHERE setrole <> 0 AND pg_column_size(setconfig) > ${SETTING_BYTES}`),
+    )
     for (const name of names) await drops.query(`VACUUM ${name}`)
     const left = await sizes()
     for (const name of names) vacuumed.set(name, left.get(name) ?? 0)

@@ -3,7 +3,7 @@ import type { Connection, Session } from './connection.ts'
 import { createQueueGuard, type QueueBounds } from './notification-queue.ts'
 import { SESSION_ID } from './sessions/ended-sessions.ts'
 import { type CatalogBounds, createCatalogGuard } from './shared-catalogs.ts'
-import { expirePasswords, suspend, suspensionsOf } from './suspension.ts'
+import { expirePasswords, ignoringLocks, suspend, suspensionsOf } from './suspension.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
 interface ServerBounds extends Partial<CatalogBounds>, Partial<QueueBounds> {
@@ -84,7 +84,8 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     if (survivors.length === 0) return { suspended: [], needsRestart: false }
     const roles = [...new Set(survivors.map(({ role }) => role))]
     // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
-    await expirePasswords(connection, `rolname = ANY ($1) AND rolvaliduntil IS DISTINCT FROM '-infinity'`, roles).catch(() => [])
+    for (const role of roles)
+      await ignoringLocks(expirePasswords(connection, `rolname = $1 AND rolvaliduntil IS DISTINCT FROM '-infinity'`, [role]))
     const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
     return { suspended: suspensionsOf(roles, SuspensionCause.statement), needsRestart }
   }
@@ -92,9 +93,9 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
   return async function enforce({ statementMs, idleTransactionMs, sizeBytes }) {
     // First, because no other statement works while the lock table is full.
     const holding = await lockTable.endLargestHolder()
-    const locking = await suspend(connection, lockTable.takeEndedRoles(), SuspensionCause.locks)
     const past = await session.query<Row>(ENFORCE, [statementMs, idleTransactionMs, cancelledBefore, snapshotAge])
     const spilling = await session.query(END_SPILLING, [sizeBytes])
+    const locking = await suspend(connection, lockTable.takeEndedRoles(), SuspensionCause.locks)
     const queue = await guardQueue()
     const growing = await guardCatalogs()
     const cancelled = past.filter(({ cancels }) => cancels)

@@ -4,7 +4,7 @@ import { postgresqlBench, until } from '../../support/postgresql/engine.ts'
 import { inTime } from '../../support/in-time.ts'
 import { SOON } from '../../support/patience.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
-import { connect } from '../../../operator/engines/postgresql/connection.ts'
+import { connect, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
 import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
 import { copyNothing, copyOneRow, loop, readNothing } from '../../support/postgresql/stuck.ts'
@@ -111,6 +111,44 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     // In 14 nothing waits for such a session.
     if (series === '14') await untilIn('idle', wait)
     await bench.admin.drop('idle')
+  })
+
+  test('with locks on all spares delays no claim and no reset', async () => {
+    const [looping] = [await bench.tenant('looping'), await bench.tenant('kept')]
+    await bench.settle(2)
+    const root = await bench.server.client()
+    const { rows } = await root.query<{ name: string }>(`SELECT datname AS name FROM pg_database WHERE datname LIKE 'pool%'`)
+    await root.end()
+    expect(rows).toHaveLength(2)
+    const client = await bench.as(looping)
+    await client.query('BEGIN')
+    for (const { name } of rows) await client.query(`ALTER ROLE looping IN DATABASE ${name} SET work_mem = '4MB'`)
+    await loop(client)
+    for (const name of ['first', 'second']) {
+      const tenant = await inTime(bench.tenant(name))
+      await expectOpen(await bench.as(tenant))
+    }
+    await inTime(bench.admin.reset('kept', {}))
+  })
+
+  test('with a lock on its own role keeps no other bound from being enforced, and the server needs a restart', async () => {
+    const connection = connect(bench.server.target, { ...TIMEOUTS, lockMs: 500 })
+    await using admin = postgresqlAdmin(bench.server.target, connection)
+    const enforce = createWatchdog(connection, { survivalMs: 0, stallMs: 0, totalBytes: 0 })
+    const check = () => enforce({ statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 2 ** 40 })
+    const [locking, late] = [await bench.tenant('locking'), await bench.tenant('late')]
+    const [client, writing, idle] = [await bench.as(locking), await bench.as(locking), await bench.as(late)]
+    await client.query(`BEGIN; ALTER ROLE locking PASSWORD 'x'`)
+    await loop(client)
+    const granted = writing
+      .query('DO $$ BEGIN LOOP GRANT CONNECT ON DATABASE locking TO locking; COMMIT; END LOOP; END $$')
+      .catch((error: unknown) => error)
+    await expect.poll(async () => (await check()).needsRestart, SOON).toBe(true)
+    expect(await granted).toBeDefined()
+    await expectOpen(idle)
+    const oversized = await bench.as(locking)
+    await expect(admin.disableLogin('locking')).rejects.toMatchObject({ code: 'engine_failed' })
+    await expect(oversized.query('SELECT 1')).rejects.toThrow()
   })
 
   test('is suspended past its bound, and the server needs a restart once work for others waits for it', async () => {
