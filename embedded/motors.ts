@@ -10,6 +10,8 @@ import {
   type CompatibleMotors,
   directoryOf,
   type InstalledEngines,
+  isTlsTooOld,
+  oldTlsAdvice,
   type OwnEngines,
 } from '../operator/server/process/programs/binaries.ts'
 import { openOwnEngine } from '../operator/server/process/programs/own-engine.ts'
@@ -53,6 +55,10 @@ export async function createMotorAdvice(compatible: CompatibleMotors, installed:
   for (const motor of MOTORS) {
     const binaries = binariesFor(motor, 'nearest', installed.own)
     if (!binaries) continue
+    if (isTlsTooOld(binaries, installed.listen)) {
+      advice.set(motor, oldTlsAdvice(motor, binaries))
+      continue
+    }
     const isInstalled = (await directoryOf(binaries, installed.cache)) !== undefined
     advice.set(
       motor,

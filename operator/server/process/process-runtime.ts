@@ -16,6 +16,8 @@ import {
   BINARIES,
   binariesFor,
   type CompatibleMotors,
+  isTlsTooOld,
+  oldTlsAdvice,
   type OwnEngines,
   servableMotors,
 } from './programs/binaries.ts'
@@ -195,6 +197,8 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const binaries = binariesFor(motor, deps.compatibleMotors, deps.ownEngines)
     const program = binaries && PROGRAMS[binaries.family]
     if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: notServed(motor) }
+    if (isTlsTooOld(binaries, listenOf(server)))
+      return { phase: 'failed', reason: 'MotorUnavailable', message: oldTlsAdvice(motor, binaries) }
     const under = await supervisedOf(server, binaries, program)
     if (!under) return { phase: 'absent' }
     newest.set(server.metadata.uid, server)
@@ -258,7 +262,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   }
 
   return {
-    motors: () => servableMotors(deps.compatibleMotors, { cache: deps.enginesCache, own: deps.ownEngines }),
+    motors: () => servableMotors(deps.compatibleMotors, { cache: deps.enginesCache, own: deps.ownEngines, listen: deps.listen }),
     ensure,
     remove,
     restart,

@@ -44,6 +44,24 @@ test('binaries of the cache are installed as soon as their server program is exe
   expect(await directoryOf(mariadb, at.path)).toBe(directory)
 })
 
+test.each([
+  { listen: undefined, served: true },
+  { listen: '127.0.0.1', served: true },
+  { listen: '::1', served: true },
+  { listen: '0.0.0.0', served: false },
+  { listen: '192.0.2.1', served: false },
+])('the MySQL 5.7 of the cache, which has no TLS 1.2, at $listen is served: $served', async ({ listen, served }) => {
+  await using at = await mkdtempDisposable(join(tmpdir(), 'mooring-cache-'))
+  for (const motor of ['mysql-5.7.38', 'mysql-8.0.29'] as const) {
+    const { id = '', executable = '' } = binariesFor(motor, 'nearest') ?? {}
+    await mkdir(join(at.path, id, 'bin'), { recursive: true })
+    await writeFile(join(at.path, id, executable), '', { mode: 0o755 })
+  }
+  const motors = [...(await servableMotors('nearest', { cache: at.path, listen })).keys()]
+  expect(motors).toContain('mysql-8.0.29')
+  expect(motors.includes('mysql-5.7.38')).toBe(served)
+})
+
 test('a motor whose server is not installed is not served', async () => {
   await using at = await mkdtempDisposable(join(tmpdir(), 'mooring-cache-'))
   expect([...(await servableMotors('nearest', { cache: at.path })).keys()]).toEqual(['postgresql-14.4.0', 'postgresql-15.4.0'])

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
+import { isLoopback } from '../../../../crds/formats/address-list.ts'
 import { type Family, type Motor, MOTORS, partsOf } from '../../../../crds/motor.ts'
 import { PROGRAMS } from './programs.ts'
 
@@ -24,6 +25,8 @@ export interface Binaries {
   readonly executable: string
   /** Motors without binaries of their exact version for which these are the nearest. */
   readonly nearest: readonly Motor[]
+  /** Whether the server has no TLS 1.2, which current clients require: it is served on loopback only. */
+  readonly hasOldTls?: boolean
 }
 
 /** Available binaries. Another engine is another entry here, and its program in programs.ts. */
@@ -51,6 +54,8 @@ export const BINARIES: readonly Binaries[] = [
     version: '5.7.22',
     executable: 'bin/mysqld',
     nearest: ['mysql-5.7.38'],
+    // Built with yaSSL.
+    hasOldTls: true,
   },
   {
     id: 'mysql-8.0.15',
@@ -141,17 +146,26 @@ export interface InstalledEngines {
   /** Directory of the cache; that of the environment when absent. */
   readonly cache?: string | undefined
   readonly own?: OwnEngines | undefined
+  /** Address that the servers listen on. Absent: loopback. */
+  readonly listen?: string | undefined
 }
+
+/** Whether the TLS of binaries is too old for clients at an address. */
+export const isTlsTooOld = ({ hasOldTls = false }: Binaries, listen = '127.0.0.1'): boolean => hasOldTls && !isLoopback(listen)
+
+/** Sentence about binaries whose TLS is too old for the address that servers listen on: the reason, and what to do. */
+export const oldTlsAdvice = (motor: Motor, { version }: Binaries): string =>
+  `its server ${version} has no TLS 1.2, which clients require off loopback: start with --listen 127.0.0.1, with --engine ${motor}=docker, which serves on loopback, or with --engine ${motor}=<program> of a server that has TLS 1.2`
 
 /** Returns the motors that installed binaries can serve, each with the version that would run. */
 export async function servableMotors(
   compatible: CompatibleMotors,
-  { cache, own }: InstalledEngines = {},
+  { cache, own, listen }: InstalledEngines = {},
 ): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
   const found = new Map<Motor, { readonly version: string }>()
   for (const motor of MOTORS) {
     const binaries = binariesFor(motor, compatible, own)
-    if (binaries && PROGRAMS[binaries.family] && (await directoryOf(binaries, cache)))
+    if (binaries && PROGRAMS[binaries.family] && !isTlsTooOld(binaries, listen) && (await directoryOf(binaries, cache)))
       found.set(motor, { version: binaries.version })
   }
   return found

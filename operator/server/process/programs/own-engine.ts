@@ -52,7 +52,22 @@ export async function openOwnEngine(
     compatible,
     unusable: (why) => unusable(setting, why),
   })
-  return { id: `${ID}${motor}`, source: 'program', program: real, family, version, executable: EXECUTABLES[family], nearest: [] }
+  const hasOldTls = family === 'mysql' && (await isTlsOld(real, user))
+  return {
+    ...{ id: `${ID}${motor}`, source: 'program', program: real, family, version, executable: EXECUTABLES[family], nearest: [] },
+    hasOldTls,
+  }
+}
+
+/** Option of MySQL 5.7, with the versions that its TLS library has as the default: "tls-version   TLSv1,TLSv1.1". Later series have 1.2. */
+const TLS_VERSIONS = /^tls-version\s+(TLS.*)$/m
+
+/** Whether a MySQL server says that it has no TLS 1.2. */
+async function isTlsOld(program: string, user: EngineUser): Promise<boolean> {
+  const options = { ...user, env: await privateLibraries(program), cwd: '/', timeout: VERSION_MS }
+  const answer = await promisify(execFile)(program, ['--no-defaults', '--verbose', '--help'], options).catch(() => undefined)
+  const versions = TLS_VERSIONS.exec(answer?.stdout ?? '')?.[1]
+  return versions !== undefined && !/TLSv1\.[23]/.test(versions)
 }
 
 interface VersionRules {
