@@ -14,10 +14,10 @@ describe('the runtime reports why it cannot', () => {
     await using at = await scratch()
     const exact = await runtimeIn(at.directory, { compatibleMotors: 'exact' })
     expect([...(await exact.motors())]).toEqual([['postgresql-15.4.0', { version: '15.4.0' }]])
-    expect(await exact.ensure(databaseServer('postgresql-14.4.0'), credentials)).toEqual({
+    expect(await exact.ensure(databaseServer('mysql-8.0.29'), credentials)).toEqual({
       phase: 'failed',
       reason: 'MotorUnavailable',
-      message: 'postgresql-14.4.0 is served only by version 14.5.0, with npm start -- --compatible-motors',
+      message: 'mysql-8.0.29 is served only by version 8.0.15, with npm start -- --compatible-motors',
     })
     const nearest = await runtimeIn(at.directory)
     expect((await nearest.motors()).get('postgresql-14.4.0')).toEqual({ version: '14.5.0' })

@@ -9,7 +9,7 @@ import { PROGRAMS } from './programs.ts'
 
 /** Binaries of one version of an engine. */
 export interface Binaries {
-  /** Name of the dependency in package.json, or of the directory in the cache. */
+  /** Name of the dependency in package.json, or of the directory in the cache. It is the beginning of no other. */
   readonly id: string
   /**
    * `package`: an npm package. `cache`: a directory that `npm run engines` fills. `program`: a server program of the machine
@@ -46,6 +46,14 @@ export const BINARIES: readonly Binaries[] = [
     version: '14.5.0',
     executable: 'native/bin/postgres',
     nearest: ['postgresql-14.4.0'],
+  },
+  {
+    id: 'zonky-postgresql-14.4.0',
+    source: 'cache',
+    family: 'postgresql',
+    version: '14.4.0',
+    executable: 'native/bin/postgres',
+    nearest: [],
   },
   {
     id: 'mysql-5.7.22',
@@ -97,14 +105,25 @@ export type CompatibleMotors = 'exact' | 'nearest'
 /** Server programs of the machine, by the motor that each serves (own-engine.ts). */
 export type OwnEngines = ReadonlyMap<Motor, Binaries>
 
-/** Returns the binaries that serve a motor, whether installed or not; undefined when there are none. */
-export function binariesFor(motor: Motor, compatible: CompatibleMotors, own?: OwnEngines): Binaries | undefined {
+/** Returns the binaries that may serve a motor, whether installed or not, the best first. */
+export function candidatesFor(motor: Motor, compatible: CompatibleMotors, own?: OwnEngines): readonly Binaries[] {
   const given = own?.get(motor)
-  if (given) return given
+  if (given) return [given]
   const { family, version } = partsOf(motor)
-  const exact = BINARIES.find((binaries) => binaries.family === family && binaries.version === version)
-  if (exact || compatible === 'exact') return exact
-  return BINARIES.find((binaries) => binaries.nearest.includes(motor))
+  const exact = BINARIES.filter((binaries) => binaries.family === family && binaries.version === version)
+  return compatible === 'exact' ? exact : [...exact, ...BINARIES.filter((binaries) => binaries.nearest.includes(motor))]
+}
+
+/** Returns the binaries that serve a motor: the first candidate that is installed, else the first one; undefined when there are none. */
+export async function binariesFor(
+  motor: Motor,
+  compatible: CompatibleMotors,
+  { cache, own }: InstalledEngines = {},
+): Promise<Binaries | undefined> {
+  const candidates = candidatesFor(motor, compatible, own)
+  if (candidates.length < 2) return candidates[0]
+  for (const binaries of candidates) if (await directoryOf(binaries, cache)) return binaries
+  return candidates[0]
 }
 
 type Environment = Readonly<Partial<Record<'MOORING_ENGINES_CACHE' | 'XDG_CACHE_HOME', string>>>
@@ -164,7 +183,7 @@ export async function servableMotors(
 ): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
   const found = new Map<Motor, { readonly version: string }>()
   for (const motor of MOTORS) {
-    const binaries = binariesFor(motor, compatible, own)
+    const binaries = await binariesFor(motor, compatible, { cache, own })
     if (binaries && PROGRAMS[binaries.family] && !isTlsTooOld(binaries, listen) && (await directoryOf(binaries, cache)))
       found.set(motor, { version: binaries.version })
   }

@@ -7,7 +7,7 @@ import { FAMILIES, type Family, Motor, partsOf } from '../../../../crds/motor.ts
 import { MooringError, hasCode } from '../../../../shared/errors.ts'
 import { makeOpenDirectory, publishDirectory } from '../files/open-directory.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
-import { type Binaries, binariesFor, type CompatibleMotors } from './binaries.ts'
+import { type Binaries, candidatesFor, type CompatibleMotors } from './binaries.ts'
 
 /** Server program of the machine that serves a motor, as the option `--engine` names it. */
 interface OwnEngine {
@@ -92,7 +92,7 @@ export function versionFor(motor: Motor, output: string, { compatible, unusable 
 
 /** Series that may serve a motor: its own, and that of the server by which `npm run engines` serves it. */
 const seriesFor = (motor: Motor): readonly string[] =>
-  [partsOf(motor).version, binariesFor(motor, 'nearest')?.version ?? ''].map(seriesOf)
+  [partsOf(motor).version, ...candidatesFor(motor, 'nearest').map(({ version }) => version)].map(seriesOf)
 
 const unusable = (setting: string, why: string, cause?: unknown): MooringError =>
   new MooringError(ENGINE_UNUSABLE, `${setting}: the program ${why}`, { cause })
@@ -132,7 +132,7 @@ function familyIn(output: string): Family | undefined {
 const seriesOf = (version: string): string => version.split('.')[0] ?? ''
 
 /** Whether two versions are equal: PostgreSQL names 15.4.0 as 15.4. */
-function isSameVersion(one: string, other: string): boolean {
+export function isSameVersion(one: string, other: string): boolean {
   const bare = (version: string): string => version.replace(/(\.0)+$/, '')
   return bare(one) === bare(other)
 }
