@@ -27,6 +27,7 @@ import {
   installationOf,
   labels,
   LOOPBACK,
+  memoryOf,
   networkArgs,
   networkName,
   passwdFor,
@@ -94,7 +95,18 @@ async function desiredOn(port: number, deps: BringUpDeps, { user: admin }: Admin
   const access = deps.access()
   const files = engine.files({ admin, capacity, size, outputAt, tls: false, access })
   const network = networkName(directory)
-  const container = { paths, engine, image: serves.imageId, user: deps.user, port, outputAt, stopSignal, network, labels: {} }
+  const container = {
+    paths,
+    engine,
+    image: serves.imageId,
+    user: deps.user,
+    port,
+    outputAt,
+    stopSignal,
+    network,
+    labels: {},
+    memoryMiB: memoryOf(size),
+  }
   const own = {
     [labels.installation]: installationOf(directory),
     [labels.server]: deps.server,
