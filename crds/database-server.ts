@@ -26,7 +26,7 @@ export const FORCED_RESTART = 'ForcedRestart'
 export const ServerReason = {
   Running: 'Running',
   Starting: 'Starting',
-  /** Binaries or container image of this motor are not available. */
+  /** Binaries or container image of this motor are not available, or of another series than those that made the data. */
   MotorUnavailable: 'MotorUnavailable',
   /** The engine exited or failed to start; the message quotes the end of its log. */
   Crashed: 'Crashed',

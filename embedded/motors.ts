@@ -7,9 +7,12 @@ import { engineUser } from '../operator/server/process/spawn/engine-user.ts'
 import {
   type Binaries,
   binariesFor,
+  candidatesFor,
   type CompatibleMotors,
   directoryOf,
   type InstalledEngines,
+  isTlsTooOld,
+  oldTlsAdvice,
   type OwnEngines,
 } from '../operator/server/process/programs/binaries.ts'
 import { openOwnEngine } from '../operator/server/process/programs/own-engine.ts'
@@ -51,20 +54,24 @@ export type MotorAdvice = (motor: Motor) => string | undefined
 export async function createMotorAdvice(compatible: CompatibleMotors, installed: InstalledEngines): Promise<MotorAdvice> {
   const advice = new Map<Motor, string>()
   for (const motor of MOTORS) {
-    const binaries = binariesFor(motor, 'nearest', installed.own)
+    const [exact] = candidatesFor(motor, 'exact', installed.own)
+    const binaries = await binariesFor(motor, 'nearest', installed)
     if (!binaries) continue
+    if (isTlsTooOld(binaries, installed.listen)) {
+      advice.set(motor, oldTlsAdvice(motor, binaries))
+      continue
+    }
     const isInstalled = (await directoryOf(binaries, installed.cache)) !== undefined
-    advice.set(
-      motor,
-      adviceFor({ motor, binaries, isInstalled, isNear: binariesFor(motor, 'exact', installed.own) === undefined }),
-    )
+    advice.set(motor, adviceFor({ motor, binaries, isInstalled, isNear: binaries !== exact, canBeAdded: exact !== undefined }))
   }
   return (motor) => advice.get(motor)
 
-  function adviceFor({ motor, binaries, isInstalled, isNear }: Advised): string {
+  function adviceFor({ motor, binaries, isInstalled, isNear, canBeAdded }: Advised): string {
     const start = isNear ? 'npm start -- --compatible-motors' : 'npm start'
     const isAllowed = !isNear || compatible === 'nearest'
-    if (isInstalled && !isAllowed) return `only version ${binaries.version} is installed, which ${start} serves`
+    const near = `only version ${binaries.version} is installed, which ${start} serves`
+    if (isInstalled && !isAllowed)
+      return canBeAdded ? `${near}; for the exact version, run npm run engines -- add ${motor}, then npm start again` : near
     if (isInstalled) return 'its server is installed, and the next npm start serves it'
     return `its server was not installed at this start: run npm run engines -- add ${motor}, then ${isAllowed ? 'npm start again' : start}`
   }
@@ -76,6 +83,8 @@ interface Advised {
   readonly isInstalled: boolean
   /** Whether the binaries have another version than the motor. */
   readonly isNear: boolean
+  /** Whether `npm run engines` installs the exact version. */
+  readonly canBeAdded: boolean
 }
 
 /** Code of an error about a setting that only a start detects. */

@@ -100,7 +100,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const runtime = joinRuntimes(processes, docker)
   cleanup.defer(() => runtime.close())
   const motors = [...(await runtime.motors()).keys()]
-  const motorAdvice = await createMotorAdvice(compatibleMotors, { cache: enginesCache, own: ownEngines })
+  const motorAdvice = await createMotorAdvice(compatibleMotors, {
+    ...{ cache: enginesCache, own: ownEngines, listen: settings.listen },
+  })
   checkWarm(settings.warm, { served: motors, advice: motorAdvice })
   stopping.throwIfAborted()
   const { ca, tokenSecret, region } = await openInstallation(store, { served: motors, warm: settings.warm })

@@ -1,5 +1,5 @@
 import type { Motor } from '../../crds/motor.ts'
-import { type Binaries, binariesFor, directoryOf, enginesCache } from '../../operator/server/process/programs/binaries.ts'
+import { type Binaries, candidatesFor, directoryOf, enginesCache } from '../../operator/server/process/programs/binaries.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { engineRows, engineTable } from './engines-list.ts'
 import { parseEnginesRequest, type EnginesRequest } from './engines-request.ts'
@@ -38,7 +38,7 @@ function sentence(motor: Motor, command: 'add' | 'remove', { code, message }: Mo
 }
 
 function binariesOf(motor: Motor): Binaries {
-  const binaries = binariesFor(motor, 'nearest')
+  const [binaries] = candidatesFor(motor, 'nearest')
   if (!binaries) throw new MooringError('engine_unavailable', 'no package registry has a server for this motor')
   return binaries
 }
@@ -50,7 +50,7 @@ async function add(motor: Motor): Promise<void> {
     return
   }
   await installer.add(binaries)
-  const near = binariesFor(motor, 'exact') ? '' : ' -- --compatible-motors'
+  const near = candidatesFor(motor, 'exact').length > 0 ? '' : ' -- --compatible-motors'
   console.log(`${motor}: served by version ${binaries.version} from the next npm start${near} on`)
 }
 

@@ -1,5 +1,5 @@
 import { type Motor, MOTORS, partsOf } from '../../crds/motor.ts'
-import { type Binaries, binariesFor } from '../../operator/server/process/programs/binaries.ts'
+import { type Binaries, candidatesFor } from '../../operator/server/process/programs/binaries.ts'
 import { megabytes, nameOf, sizeOf } from './archives.ts'
 import { recipeOf } from './recipes.ts'
 
@@ -17,7 +17,7 @@ export async function engineRows(
 ): Promise<readonly EngineRow[]> {
   return Promise.all(
     MOTORS.map(async (motor) => {
-      const binaries = binariesFor(motor, 'nearest')
+      const [binaries] = candidatesFor(motor, 'nearest')
       return { motor, binaries, directory: binaries && (await directoryOf(binaries)) }
     }),
   )

@@ -7,7 +7,7 @@ export type EnginesRequest =
   { readonly command: 'list' } | { readonly command: 'add' | 'remove'; readonly motors: readonly [Motor, ...Motor[]] }
 
 const PROGRAM = 'npm run engines --'
-const DESCRIPTION = `Lists, installs and removes database servers beside PostgreSQL, which comes with Mooring.
+const DESCRIPTION = `Lists, installs and removes database servers beside PostgreSQL 15.4, which comes with Mooring.
 
   list               what is installed, by which version, from where
   add <motor>...     installs the servers of motors

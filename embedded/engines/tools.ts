@@ -10,6 +10,7 @@ const PACKAGES = {
   'dpkg-deb': 'dpkg',
   unzip: 'unzip',
   tar: 'tar',
+  xz: 'xz-utils',
 } as const
 
 export type Tool = keyof typeof PACKAGES

@@ -14,15 +14,20 @@ export async function unpack(archives: ReadonlyMap<Archive, string>, { inner = [
     if (client === 'apt') await runTool('dpkg-deb', ['--extract', file, raw], { cwd: raw })
     else await runTool('unzip', ['-qo', file, '-d', raw], { cwd: raw })
   }
-  for (const name of inner) await runTool('tar', ['-xzf', name], { cwd: raw })
+  for (const name of inner) await runTool('tar', ['-xf', name], { cwd: raw })
 }
 
 /**
  * Moves the files of a recipe and all shared libraries from `raw` into the empty directory `installation`. Every file there is readable by
  * every user, as engines run as other users, and no file is a link.
  */
-export async function arrange({ files, olderCurl = false }: Recipe, raw: string, installation: string): Promise<void> {
+export async function arrange(
+  { files, libraryDirectory, olderCurl = false }: Recipe,
+  raw: string,
+  installation: string,
+): Promise<void> {
   for (const name of LIBRARY_DIRECTORIES) await copyLibraries(join(raw, name), join(installation, 'lib'))
+  if (libraryDirectory) await copyLibraries(join(raw, libraryDirectory.from), join(installation, libraryDirectory.to))
   for (const [to, from] of Object.entries(files)) {
     await mkdir(dirname(join(installation, to)), { recursive: true })
     await rename(join(raw, from), join(installation, to))

@@ -52,6 +52,19 @@ test.each([
     expected: { phase: 'failed', reason: 'Crashed', message: 'initialise ended without output (Error, exit code 137)' },
   },
   {
+    does: 'an image that refuses the data',
+    of: initial({
+      state: waits('CrashLoopBackOff', 'back-off 10s'),
+      lastState: ended(1, 'REFUSED: its data were made by another\n'),
+    }),
+    expected: { phase: 'failed', reason: 'MotorUnavailable', message: 'its data were made by another' },
+  },
+  {
+    does: 'a server that copies the beginning of a refusal',
+    of: main({ state: ended(1, 'REFUSED: of a tenant\n') }),
+    expected: { phase: 'failed', reason: 'Crashed', message: 'postgresql ended without output (Error, exit code 1)' },
+  },
+  {
     does: 'a program that the image lacks',
     of: main({ state: waits('RunContainerError', 'exec: "postgres": not found') }),
     expected: { phase: 'failed', reason: 'Crashed', message: 'postgresql cannot be started: exec: "postgres": not found' },

@@ -13,6 +13,9 @@ export const BACKUP_CONTAINER = 'backup'
 export const EXPORTER_CONTAINER = 'exporter'
 const BESIDE: ReadonlySet<string> = new Set([BACKUP_CONTAINER, EXPORTER_CONTAINER])
 
+/** Beginning of the line in which `initialise` says why the image cannot serve the data. Only our own script writes to its log before. */
+export const REFUSED = 'REFUSED: '
+
 /** Waiting reasons of a missing image (kubelet; the last is Kubernetes 1.31's for a signature). */
 const NO_IMAGE = new Set([
   'ErrImagePull',
@@ -41,6 +44,8 @@ export function podState(pod: Pod | undefined, isShowable: (line: string) => boo
   if (!pod) return starting('its pod does not exist yet')
   if (pod.metadata.deletionTimestamp !== undefined) return starting('its pod is being replaced')
   const { initial, main } = containersOf(pod)
+  const refusal = initial.map(refusalIn).find((text) => text !== undefined)
+  if (refusal !== undefined) return { phase: 'failed', reason: 'MotorUnavailable', message: refusal }
   for (const container of [...initial, ...main]) {
     const failure = failureOf(container, isShowable)
     if (failure) return failure
@@ -66,6 +71,12 @@ function failureOf(container: ContainerStatus, isShowable: (line: string) => boo
   if (!NO_START.has(reason) && !terminated?.exitCode) return undefined
   const said = lastOutput(container, isShowable) ?? `cannot be started: ${clipped(message)}`
   return { phase: 'failed', reason: 'Crashed', message: `${container.name} ${said}` }
+}
+
+/** Reason why `initialise` refused the data, if it did. */
+function refusalIn({ state, lastState }: ContainerStatus): string | undefined {
+  const lines = (state.terminated ?? lastState.terminated)?.message?.split('\n') ?? []
+  return lines.find((line) => line.startsWith(REFUSED))?.slice(REFUSED.length)
 }
 
 /** Last log lines of a failed container, which the kubelet puts into the pod's status. */

@@ -71,6 +71,7 @@ const Container = z.object({
   Config: z.object({ User: z.string() }),
   HostConfig: z.object({
     ReadonlyRootfs: z.boolean(),
+    Memory: z.int(),
     CapDrop: z.array(z.string()),
     SecurityOpt: z.array(z.string()),
     PortBindings: z.record(z.string(), z.array(z.object({ HostIp: z.string(), HostPort: z.string() }))),
@@ -98,7 +99,7 @@ test.each(ENGINES)(
     const { Config: config, HostConfig: host } = await inspect(container)
     expect(Object.values(host.PortBindings)).toEqual([[{ HostIp: '127.0.0.1', HostPort: `${instance.port}` }]])
     expect(config.User).toMatch(/^[1-9]\d*:[1-9]\d*$/)
-    expect(host).toMatchObject({ ReadonlyRootfs: true, CapDrop: ['ALL'] })
+    expect(host).toMatchObject({ ReadonlyRootfs: true, CapDrop: ['ALL'], Memory: 2 * 1024 ** 3 })
     expect(host.SecurityOpt).toContain('no-new-privileges')
 
     first.process.kill('SIGKILL')

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { codeOf } from '../support/api/answers.ts'
+import { runEngines } from '../support/engines-command.ts'
+import { patient } from '../support/patience.ts'
 import { startMooring, freePorts, PORTS, runMooring } from '../support/deployment/mooring.ts'
 
 const MOTOR = 'postgresql-15.4.0'
@@ -21,7 +23,11 @@ test('a POST for a motor whose server is not installed is 422 with the commands 
       advice:
         'its server was not installed at this start: run npm run engines -- add mysql-8.0.29, then npm start -- --compatible-motors',
     },
-    { motor: 'postgresql-14.4.0', advice: 'only version 14.5.0 is installed, which npm start -- --compatible-motors serves' },
+    {
+      motor: 'postgresql-14.4.0',
+      advice:
+        'only version 14.5.0 is installed, which npm start -- --compatible-motors serves; for the exact version, run npm run engines -- add postgresql-14.4.0, then npm start again',
+    },
   ]) {
     const answer = await post(motor)
     expect(codeOf(answer)).toBe('422 unsupported_motor')
@@ -31,6 +37,23 @@ test('a POST for a motor whose server is not installed is 422 with the commands 
   const [region] = (await mooring.call('GET', '/v1/regions')).body.data.regions
   expect(region?.motors).toEqual([{ id: MOTOR, version: '15.4.0', supported: true }])
 })
+
+test(
+  'npm run engines installs the exact PostgreSQL 14.4, which the next start serves',
+  { timeout: patient(300_000) },
+  async () => {
+    await using cache = await mkdtempDisposable(join(tmpdir(), 'mooring-cache-'))
+    expect(await runEngines(['add', 'postgresql-14.4.0'], { cache: cache.path })).toMatchObject({
+      ...{ code: 0, stderr: '' },
+      stdout: expect.stringContaining('served by version 14.4.0 from the next npm start on') as string,
+    })
+    await using mooring = await startMooring({ env: { MOORING_ENGINES_CACHE: cache.path } })
+    const body = { identifier: 'x', region: mooring.ready.region, motor: 'postgresql-14.4.0' }
+    const answer = await mooring.call('POST', '/v1/instances', { body })
+    expect(codeOf(answer)).toBe('201 OK')
+    expect(answer.body.data.instance.engineVersion).toMatch(/^14\.4\b/)
+  },
+)
 
 test('--engine serves a motor by a server program of the machine', async () => {
   await using mooring = await startMooring({ args: ['--engine', `${MOTOR}=${POSTGRES}`] })

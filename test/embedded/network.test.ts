@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { promisify } from 'node:util'
 import { beforeAll, expect, test } from 'vitest'
-import type { Instance } from '../support/api/answers.ts'
+import { codeOf, type Instance } from '../support/api/answers.ts'
 import { createHttpsClient } from '../support/api/https-client.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
 import { query } from '../support/postgresql/sql.ts'
@@ -19,7 +19,7 @@ const psql = async (uri: string): Promise<string> => (await run('psql', ['-X', '
 let mooring: Mooring
 let instance: Instance
 beforeAll(async () => {
-  mooring = await startMooring({ args: ['--listen', '0.0.0.0'] })
+  mooring = await startMooring({ args: ['--listen', '0.0.0.0', '--compatible-motors'] })
   const body = { identifier: 'PR #7', region: mooring.ready.region, motor: 'postgresql-15.4.0' }
   instance = (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
   return () => mooring[Symbol.asyncDispose]()
@@ -34,6 +34,14 @@ test('an instance has an address that other machines reach, and requires TLS', (
   expect(outside()).toContain(instance.host)
   expect(instance.tls.required).toBe(true)
   expect(new URL(instance.uri).searchParams.get('sslmode')).toBe('verify-full')
+})
+
+test('a POST for a motor whose packaged server has no TLS 1.2 is 422 with the reason and what to do', async () => {
+  const body = { identifier: 'old TLS', region: mooring.ready.region, motor: 'mysql-5.7.38' }
+  const answer = await mooring.call('POST', '/v1/instances', { body })
+  expect(codeOf(answer)).toBe('422 unsupported_motor')
+  expect(answer.body.msg).toContain('its server 5.7.22 has no TLS 1.2, which clients require off loopback')
+  expect(answer.body.msg).toContain('--engine mysql-5.7.38=docker')
 })
 
 test('psql connects with the unchanged uri and verifies the server by the CA that the uri names', async () => {

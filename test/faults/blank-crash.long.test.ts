@@ -28,8 +28,8 @@ const FIRST = 'password-of-the-first'
 const SECOND = "another's_\\_password"
 const WAITING = { timeout: patient(20_000), interval: 1 }
 
-function blankIn(directory: string, motor: Parameters<typeof binariesFor>[0] = MOTOR): ServerPaths {
-  const binaries = binariesFor(motor, 'nearest')
+async function blankIn(directory: string, motor: Parameters<typeof binariesFor>[0] = MOTOR): Promise<ServerPaths> {
+  const binaries = await binariesFor(motor, 'nearest')
   if (!binaries || !PROGRAMS.postgresql) throw new Error('no such engine here')
   return blankPaths(directory, { binaries, program: PROGRAMS.postgresql, admin: credentials.user })
 }
@@ -70,7 +70,7 @@ describe.each(['postgresql-15.4.0', 'postgresql-14.4.0'] as const)('of %s', (mot
     const { heard, logger } = listener()
     const runtime = await runtimeIn(at.directory, { logger })
     const first = await reach(runtime, databaseServer(motor), 'running', FIRST)
-    const blank = blankIn(at.directory, motor)
+    const blank = await blankIn(at.directory, motor)
     expect((await readdir(blank.root)).toSorted()).toEqual(['data', 'early.log', 'listing'])
     const { mode, uid } = await stat(blank.data)
     expect({ mode: mode & 0o777, uid }).toEqual({ mode: 0o700, uid: process.getuid?.() === 0 ? 65_534 : process.getuid?.() })
@@ -124,7 +124,7 @@ test.each([
   await using at = await scratchWithBlank()
   const { heard, logger } = listener()
   const runtime = await runtimeIn(at.directory, { logger })
-  const blank = blankIn(at.directory)
+  const blank = await blankIn(at.directory)
   await doTo(blank)
 
   const { port } = await reach(runtime, databaseServer(), 'running', SECOND)
@@ -157,7 +157,7 @@ test('a server whose start is killed in the middle of the copy is copied again',
 test('a blank whose creation was killed is created by the next start, and its leftovers are removed', async () => {
   await using at = await bareScratch()
   const server = databaseServer()
-  const blank = blankIn(at.directory)
+  const blank = await blankIn(at.directory)
   const starter = startElsewhere(at.directory, server.metadata.uid)
   await vi.waitFor(() => access(join(blank.unfinished, 'global')), WAITING)
   await end(starter)

@@ -22,7 +22,7 @@ const ADMIN = 'mooring'
 
 /** Returns the directory of a package whose programs NOBODY may run. */
 async function programs(): Promise<string> {
-  const binaries = binariesFor('postgresql-15.4.0', 'nearest')
+  const binaries = await binariesFor('postgresql-15.4.0', 'nearest')
   if (!binaries) throw new Error('there is no PostgreSQL 15')
   return installEngine(binaries, { user: NOBODY })
 }

@@ -120,7 +120,7 @@ export function createDatabases({ connection, family }: Deps): Databases {
     await connection.tenants.query(`DROP DATABASE IF EXISTS ${quoteName(markOf(name))}`)
   }
 
-  /** Drops a database whose tenant has no sessions. Removes prepared XA transactions and stray tables when these prevent it. */
+  /** Drops a database whose tenant has no sessions. Removes prepared XA transactions of neighbours and stray tables when these prevent it. */
   async function dropDatabase(name: string, attempts = ATTEMPTS): Promise<void> {
     try {
       await connection.tenants.query(`DROP DATABASE IF EXISTS ${quoteName(name)}`)
@@ -144,9 +144,13 @@ export function createDatabases({ connection, family }: Deps): Databases {
     for (const table of tables) await connection.tenants.query(`DROP TABLE IF EXISTS ${quoteName(name)}.${quoteName(table.name)}`)
   }
 
-  /** Drops an incomplete database, then its mark. */
+  /**
+   * Drops an incomplete database, then its mark. Prepared XA transactions are rolled back before: MySQL 5.7 drops the database in spite of
+   * them, and they would survive with the locks and the undo log of tables that no longer exist.
+   */
   async function removeMarked(name: string): Promise<void> {
     await endSessions(connection.tenants, name)
+    await rollBackDetached(connection.tenants)
     await dropDatabase(name)
     await dropDatabase(markOf(name))
   }
@@ -154,6 +158,7 @@ export function createDatabases({ connection, family }: Deps): Databases {
   /** Removes the database of a tenant that cannot log in. @returns false while a killed session keeps locks in it */
   async function tryRemove(name: string): Promise<boolean> {
     const haveEnded = await endSessions(connection.tenants, name)
+    await rollBackDetached(connection.tenants)
     try {
       await dropDatabase(name, haveEnded ? ATTEMPTS : 1)
     } catch (error) {

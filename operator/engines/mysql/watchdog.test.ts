@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NOTHING, type Process, type Review, reviewSessions } from './watchdog.ts'
+import { NOTHING, type Process, type Review, reviewPrepared, reviewSessions } from './watchdog.ts'
 
 const bounds = { statementMs: 10_000, idleTransactionMs: 20_000, sizeBytes: 1 }
 
@@ -116,4 +116,24 @@ test.each([
   const seen = checks.map((_, check) => [check, { time: 11 + check, ...shown }] as const)
   const counts = checks.map((_, check) => review(seen.slice(0, check + 1)).unheeded.get(1) ?? 0)
   expect(counts).toEqual(checks)
+})
+
+test.each([
+  { what: 'by its own bound', idleTransactionMs: 600_000, forgottenAt: 50 },
+  { what: 'by the bound of idle transactions when that is shorter', idleTransactionMs: 20_000, forgottenAt: 25 },
+])('a prepared XA transaction is past its bound within 60 s: $what', ({ idleTransactionMs, forgottenAt }) => {
+  let prepared: ReadonlyMap<string, number> = new Map()
+  const forgotten: number[] = []
+  for (let atS = 0; atS <= 60 && forgotten.length === 0; atS += 5) {
+    const review = reviewPrepared(['x'], prepared, { idleTransactionMs }, atS * 1000)
+    prepared = review.prepared
+    if (review.forgotten.length > 0) forgotten.push(atS)
+  }
+  expect(forgotten).toEqual([forgottenAt])
+})
+
+test('the time of a prepared XA transaction starts anew with the next one of its name', () => {
+  const first = reviewPrepared(['x'], new Map(), bounds, 0)
+  const gone = reviewPrepared([], first.prepared, bounds, 10_000)
+  expect(reviewPrepared(['x'], gone.prepared, bounds, 50_000).forgotten).toEqual([])
 })

@@ -8,6 +8,12 @@ import { kill, listPrepared, rollBackDetached } from './sessions.ts'
 /** Number of consecutive checks after which a statement past its bound that goes on in an ended session counts as stuck. */
 const STUCK_CHECKS = 3
 
+/**
+ * Maximum time in milliseconds for which a prepared XA transaction outlives its session, and keeps its locks. With two intervals of the checks
+ * it is rolled back within 60 s.
+ */
+const PREPARED_MS = 45_000
+
 /** Session of a tenant in the process list. */
 export interface Process {
   readonly id: number
@@ -86,6 +92,25 @@ function isPast({ time, open }: Process, { isIdle, sinceMs }: Watched, bounds: S
   return isIdle ? open === 1 && lastedMs > bounds.idleTransactionMs : lastedMs > bounds.statementMs
 }
 
+interface PreparedReview {
+  /** Prepared XA transactions and the time at which each was first seen, in ms. */
+  readonly prepared: ReadonlyMap<string, number>
+  /** Those past the bound. */
+  readonly forgotten: readonly string[]
+}
+
+/** Decides which prepared XA transactions are past their bound. Pure. */
+export function reviewPrepared(
+  xids: readonly string[],
+  before: PreparedReview['prepared'],
+  { idleTransactionMs }: Pick<SessionBounds, 'idleTransactionMs'>,
+  nowMs: number,
+): PreparedReview {
+  const prepared = new Map(xids.map((xid) => [xid, before.get(xid) ?? nowMs]))
+  const boundMs = Math.min(idleTransactionMs, PREPARED_MS)
+  return { prepared, forgotten: [...prepared].filter(([, since]) => nowMs - since > boundMs).map(([xid]) => xid) }
+}
+
 /**
  * Query for the sessions of all accounts, without the administrator's and the server's own threads. The LEFT JOIN keeps sessions that have
  * no transaction.
@@ -118,13 +143,12 @@ export function createWatchdog(
   const account = accountStatements(family)
   let before = NOTHING
   /** Prepared XA transactions and the time at which each was first seen. */
-  let prepared: ReadonlyMap<string, number> = new Map()
+  let prepared: PreparedReview['prepared'] = new Map()
 
-  async function rollBackForgotten(idleMs: number, nowMs: number): Promise<void> {
-    const xids = await listPrepared(session)
-    prepared = new Map(xids.map((xid) => [xid, prepared.get(xid) ?? nowMs]))
-    const forgotten = [...prepared].filter(([, since]) => nowMs - since > idleMs).map(([xid]) => xid)
-    if (forgotten.length > 0) await rollBackDetached(session, new Set(forgotten))
+  async function rollBackForgotten(bounds: SessionBounds, nowMs: number): Promise<void> {
+    const review = reviewPrepared(await listPrepared(session), prepared, bounds, nowMs)
+    prepared = review.prepared
+    if (review.forgotten.length > 0) await rollBackDetached(session, new Set(review.forgotten))
   }
 
   async function listProcesses(): Promise<readonly (Process & Row)[]> {
@@ -153,7 +177,7 @@ export function createWatchdog(
     before = review
     for (const id of review.cancel) await kill(session, id, 'QUERY')
     for (const id of [...review.end, ...spilling]) await kill(session, id)
-    await rollBackForgotten(bounds.idleTransactionMs, nowMs)
+    await rollBackForgotten(bounds, nowMs)
     const stuck = await suspendStuck(processes)
     const counts = { cancelled: review.cancel.length, ended: review.end.length + spilling.length }
     if (stuck.length === 0) return counts

@@ -2,19 +2,22 @@ import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import { partsOf } from '../../../crds/motor.ts'
 import { MooringError } from '../../../shared/errors.ts'
+import { REFUSED } from '../../kubernetes/pod-state.ts'
 import type { EngineAccess } from '../access.ts'
 import type { EngineSize } from '../../engines/size.ts'
 import type { EnginePod } from '../kubernetes/engine-pod.ts'
 import { choosePort } from '../process/address.ts'
 import { writeDurably } from '../process/files/durable-files.ts'
-import { makeDirectories, readRecord, writeRecord } from '../process/files/paths.ts'
+import { makeDirectories, type Record as ServerRecord, readRecord, writeRecord } from '../process/files/paths.ts'
 import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
 import type { EngineCertificate } from '../process/programs/program.ts'
 import type { EngineUser } from '../process/spawn/engine-user.ts'
 import { withLock } from '../process/spawn/serving.ts'
 import type { Supervised } from '../process/supervisor.ts'
 import type { AdminCredentials } from '../runtime.ts'
+import { assertSameSeries, OTHER_SERIES } from '../series.ts'
 import {
   configHash,
   containerNames,
@@ -24,6 +27,7 @@ import {
   installationOf,
   labels,
   LOOPBACK,
+  memoryOf,
   networkArgs,
   networkName,
   passwdFor,
@@ -65,7 +69,7 @@ export const RECORD_PREFIX = 'docker:'
 /**
  * Adopts the container that runs on a data directory, or starts one. A crash after any step is harmless: the record says from the beginning
  * that the data belong to containers, the script of the engine completes the data, and a container is found by its name.
- * @throws MooringError `docker_failed`, `docker_missing`, `no_free_port`, `initialise_failed`; the signal's reason when it aborts
+ * @throws MooringError `docker_failed`, `docker_missing`, `no_free_port`, `initialise_failed`, `other_series`; the signal's reason when it aborts
  */
 export function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<Supervised> {
   return withLock(deps.paths.root, signal, async () => {
@@ -75,7 +79,7 @@ export function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal
       const wanted = await desiredOn(former.port, deps, credentials)
       if (await isServing(deps, wanted, signal)) return adopt(deps, wanted, signal)
     }
-    return start(deps, { credentials, preferred: former?.port }, signal)
+    return start(deps, { credentials, former }, signal)
   })
 }
 
@@ -91,7 +95,18 @@ async function desiredOn(port: number, deps: BringUpDeps, { user: admin }: Admin
   const access = deps.access()
   const files = engine.files({ admin, capacity, size, outputAt, tls: false, access })
   const network = networkName(directory)
-  const container = { paths, engine, image: serves.imageId, user: deps.user, port, outputAt, stopSignal, network, labels: {} }
+  const container = {
+    paths,
+    engine,
+    image: serves.imageId,
+    user: deps.user,
+    port,
+    outputAt,
+    stopSignal,
+    network,
+    labels: {},
+    memoryMiB: memoryOf(size),
+  }
   const own = {
     [labels.installation]: installationOf(directory),
     [labels.server]: deps.server,
@@ -130,18 +145,20 @@ async function adopt(deps: BringUpDeps, { container, files }: Desired, signal: A
 
 interface Start {
   readonly credentials: AdminCredentials
-  readonly preferred: number | undefined
+  readonly former: ServerRecord | undefined
 }
 
-async function start(deps: BringUpDeps, { credentials, preferred }: Start, signal: AbortSignal): Promise<Supervised> {
+async function start(deps: BringUpDeps, { credentials, former }: Start, signal: AbortSignal): Promise<Supervised> {
   const { docker, paths, serves, user, logger } = deps
   await removeContainers(deps)
-  const port = await choosePort({ host: LOOPBACK, preferred, reserved: await deps.reservedPorts() })
+  const made = former && (former.made ?? former.version)
+  if (made !== undefined) assertSameSeries({ family: partsOf(serves.motor).family, made, offered: serves.version })
+  const port = await choosePort({ host: LOOPBACK, preferred: former?.port, reserved: await deps.reservedPorts() })
   const desired = await desiredOn(port, deps, credentials)
   // Before any data: the record decides which runtime a server belongs to.
   await writeRecord(paths, {
-    ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, listen: LOOPBACK, port },
-    uid: user.uid,
+    ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, made: made ?? serves.version },
+    ...{ listen: LOOPBACK, port, uid: user.uid },
   })
   await writeFiles(deps, desired)
   await initialise(deps, desired.container, { credentials, signal })
@@ -227,6 +244,8 @@ async function initialise(
     await docker.run(initialiseArgs(container), { signal, timeoutMs: 0 })
   } catch (cause) {
     signal.throwIfAborted()
+    if (cause instanceof MooringError && cause.message.startsWith(REFUSED))
+      throw new MooringError(OTHER_SERIES, cause.message.slice(REFUSED.length), { cause })
     const why = cause instanceof MooringError && engine.isShowable(cause.message) ? cause.message : 'its log has the reason'
     throw new MooringError('initialise_failed', `the data directory could not be made: ${why}`, { cause })
   } finally {

@@ -6,6 +6,7 @@ import {
   containerPaths,
   type DesiredContainer,
   initialiseArgs,
+  memoryOf,
   networkName,
   passwdFor,
   serveArgs,
@@ -16,6 +17,7 @@ const desired: DesiredContainer = {
   engine: postgresqlPod,
   image: 'sha256:0a',
   user: { uid: 1234, gid: 1234 },
+  memoryMiB: memoryOf(undefined),
   port: 20_001,
   outputAt: '/usr/share/postgresql/15/extension',
   stopSignal: 'SIGINT',
@@ -40,6 +42,17 @@ test.each([
   expect(text).not.toContain('--privileged')
 })
 
+test.each([
+  { of: 'a shared server', size: undefined, args: '--shm-size 512m --memory 2048m --memory-swap 2048m' },
+  {
+    ...{ of: 'a dedicated server', size: { cpu: 2, memoryMiB: 4096, storageGiB: 10 } },
+    args: '--shm-size 1024m --memory 4096m --memory-swap 4096m',
+  },
+])('the memory of $of is limited to that of its pod in a cluster, without swap', ({ size, args }) => {
+  const sized = { ...desired, memoryMiB: memoryOf(size) }
+  for (const command of [serveArgs(sized), initialiseArgs(sized)]) expect(command.join(' ')).toContain(args)
+})
+
 test('only the creation of the data sees the password, and it has no network', () => {
   const [serve, initialise] = [serveArgs(desired).join(' '), initialiseArgs(desired).join(' ')]
   expect(initialise).toContain('target=/etc/mooring/admin,readonly')
@@ -58,6 +71,7 @@ test('containers of a copy of the data directory have other names', () => {
 
 test.each([
   { what: 'another image', change: { image: 'sha256:0b' } },
+  { what: 'another size', change: { memoryMiB: 4096 } },
   { what: 'another port', change: { port: 20_002 } },
   { what: 'another user', change: { user: { uid: 1235, gid: 1235 } } },
 ])('a container with $what is not adopted', ({ change }) => {

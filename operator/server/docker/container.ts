@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import type { EngineSize } from '../../engines/size.ts'
+import { POD_SETTINGS } from '../kubernetes/desired-server.ts'
 import { at, type EnginePod } from '../kubernetes/engine-pod.ts'
 import { type ServerPaths, serverPaths } from '../process/files/paths.ts'
 import type { EngineUser } from '../process/spawn/engine-user.ts'
@@ -60,6 +62,8 @@ export interface DesiredContainer {
   /** Image by its content hash. */
   readonly image: string
   readonly user: EngineUser
+  /** Memory in MiB above which the kernel ends the server. */
+  readonly memoryMiB: number
   /** Port on loopback. */
   readonly port: number
   /** Path at which the server sees the output of `initialise` (engine-pod.ts). */
@@ -70,22 +74,30 @@ export interface DesiredContainer {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** Arguments of `docker run` that confine a container, as the processes of embedded mode and the pods of a cluster are. */
-export const confined = ({ uid, gid }: EngineUser): readonly string[] => [
+/** Memory in MiB of a server that is not dedicated, the same as in a cluster. */
+const SHARED_MEMORY_MIB = POD_SETTINGS.sharedSize.memoryLimitMiB
+
+/** Memory in MiB above which the kernel ends a server. */
+export const memoryOf = (size: EngineSize | undefined): number => size?.memoryMiB ?? SHARED_MEMORY_MIB
+
+/** Arguments of `docker run` that confine a container as the pods of a cluster are. */
+export const confined = ({ uid, gid }: EngineUser, memoryMiB = SHARED_MEMORY_MIB): readonly string[] => [
   ...['--user', `${uid}:${gid}`, '--userns', 'host'],
   ...['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'],
   // Labels of SELinux would deny the mounted directories, which other programs of this user read, too.
   ...['--security-opt', 'label=disable'],
-  ...['--tmpfs', '/tmp:rw,noexec,nosuid,size=1g', '--shm-size', '512m'],
+  ...['--tmpfs', '/tmp:rw,noexec,nosuid,size=1g', '--shm-size', `${Math.ceil(memoryMiB / 4)}m`],
+  // Equal limits leave no swap, which would slow down the whole machine instead of ending one server.
+  ...['--memory', `${memoryMiB}m`, '--memory-swap', `${memoryMiB}m`],
   // MySQL 5.7 allocates memory for each possible descriptor, and some distributions allow a billion.
   ...['--pids-limit', '4096', '--ulimit', 'nofile=20000:20000', '--ulimit', 'core=0'],
 ]
 
 /** Arguments of the docker client that create the data directory and wait for the end of that. */
 export function initialiseArgs(desired: DesiredContainer): readonly string[] {
-  const { paths, engine, image, user } = desired
+  const { paths, engine, image, user, memoryMiB } = desired
   return [
-    ...['run', '--rm', '--name', containerNames(paths).initialise, ...confined(user), '--network', 'none'],
+    ...['run', '--rm', '--name', containerNames(paths).initialise, ...confined(user, memoryMiB), '--network', 'none'],
     ...labelled(desired.labels),
     ...ownMounts(paths, engine),
     ...mount(paths.admin, at.admin, 'ro'),
@@ -96,9 +108,9 @@ export function initialiseArgs(desired: DesiredContainer): readonly string[] {
 
 /** Arguments of the docker client that start the server. */
 export function serveArgs(desired: DesiredContainer): readonly string[] {
-  const { paths, engine, image, user, port, outputAt, stopSignal, network } = desired
+  const { paths, engine, image, user, memoryMiB, port, outputAt, stopSignal, network } = desired
   return [
-    ...['run', '--detach', '--name', containerNames(paths).serve, ...confined(user)],
+    ...['run', '--detach', '--name', containerNames(paths).serve, ...confined(user, memoryMiB)],
     ...['--network', network, '--publish', `${LOOPBACK}:${port}:${engine.port}`],
     ...['--stop-signal', stopSignal, '--restart', 'no'],
     // The default driver has no bound, and a tenant may make a server log much.

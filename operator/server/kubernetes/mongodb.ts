@@ -1,7 +1,7 @@
 import { KEY_FILE_LABEL, mongodConf } from '../../engines/mongodb/settings.ts'
 import { logInToMongodb, mongodb } from '../process/programs/mongodb.ts'
 import { at, type EnginePod } from './engine-pod.ts'
-import { keepReserve, quoted, readPassword } from './scripts.ts'
+import { keepReserve, quoted, readPassword, refuseOtherSeries } from './scripts.ts'
 
 const PORT = 27_017
 /** Mount path of the volume; that of the official image. */
@@ -16,7 +16,7 @@ const SERVE = 'serve.sh'
 /** Script that writes the key file (keyFileFor in engines/mongodb/settings.ts). The server fills an empty directory itself. */
 const initialise = `set -eu
 umask 077
-mkdir -p ${DATA}
+${refuseOtherSeries({ family: 'mongodb', mount: MOUNT, data: DATA, program: 'mongod', before: 'db version v' })}mkdir -p ${DATA}
 ${readPassword}key=$(printf %s ${quoted(KEY_FILE_LABEL)}"$password" | sha512sum)
 printf %s "\${key%% *}" >${at.output}/${KEY_FILE}
 `

@@ -33,7 +33,12 @@ async function stage(pod: typeof mysqlPod, program: string) {
   for (const path of [bin, volume, share, output]) await mkdir(path)
   for (const name of SCRIPTS) await writeFile(join(share, `${name}.sql`), `-- ${name}\n`)
   const text = `#!/bin/sh\nfor option; do case $option in --datadir=*) data=\${option#*=};; esac; done\n${program}\n`
-  for (const name of ['mysqld', 'mariadbd']) await writeFile(join(bin, name), text, { mode: 0o755 })
+  const install = async (version: string) => {
+    const asked = `[ "$1" != --version ] || { echo '${version}'; exit; }`
+    for (const name of ['mysqld', 'mariadbd'])
+      await writeFile(join(bin, name), text.replace('\n', `\n${asked}\n`), { mode: 0o755 })
+  }
+  await install('')
   const script = (pod.files(about)['initialise.sh'] ?? '')
     .replaceAll(pod.dataMount, volume)
     .replaceAll('/usr/share/mariadb', share)
@@ -42,6 +47,8 @@ async function stage(pod: typeof mysqlPod, program: string) {
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
   return {
     share,
+    /** Replaces the server program by one that prints this for `--version`. */
+    install,
     run: async (password = 'drawn') => {
       await writeFile(of('password'), password)
       return run('sh', ['-c', script], { env })
@@ -67,6 +74,32 @@ test.each([mysqlPod, mariadbPod])('$name: an unfinished data directory is replac
   expect(await volume.holds()).toEqual(['data.new', 'data.new.broke', 'data.new/half'])
   await volume.run()
   expect(await volume.holds()).toEqual(['data', 'data.new.broke', 'data/half'])
+})
+
+test.each([
+  {
+    pod: mysqlPod,
+    made: 'mysqld  Ver 8.0.15 for Linux',
+    later: 'mysqld  Ver 8.0.29 for Linux',
+    other: 'mysqld  Ver 8.4.0 for Linux',
+  },
+  {
+    ...{ pod: mariadbPod, made: 'mariadbd  Ver 10.7.4-MariaDB for debian', later: 'mariadbd  Ver 10.7.8-MariaDB' },
+    other: 'mariadbd  Ver 10.5.29-MariaDB-log',
+  },
+])('$pod.name: an image of another series is refused, and one of the series is not', async ({ pod, made, later, other }) => {
+  await using volume = await stage(pod, ':')
+  for (const version of ['', made, later]) {
+    await volume.install(version)
+    await volume.run()
+  }
+  await volume.install(other)
+  const { stderr } = await volume.run().catch((error: unknown) => error as { stderr: string })
+  expect(stderr).toMatch(
+    /^REFUSED: its data were made by (MySQL 8\.0\.15|MariaDB 10\.7\.4), and .*: offer \w+ (8\.0|10\.7) again;.*\n$/,
+  )
+  await volume.install(made)
+  await volume.run()
 })
 
 test.each(['plain', 'a line\n', `it's "quoted"`, String.raw`$HOME \`id\` \n %s *`])(

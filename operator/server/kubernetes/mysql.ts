@@ -7,7 +7,7 @@ import { adminSql, mysqlSettings, optionFile, SOCKET } from '../../engines/mysql
 import { serveRequestsScript } from '../../engines/mysql/stray-directories.ts'
 import { logInToMysql, mysql } from '../process/programs/mysql.ts'
 import { at, type EngineFiles, type EnginePod } from './engine-pod.ts'
-import { flush, keepReserve, readPassword } from './scripts.ts'
+import { flush, keepReserve, readPassword, refuseOtherSeries } from './scripts.ts'
 
 const PORT = 3306
 /** Mount path of the volume; that of the official images. */
@@ -45,7 +45,7 @@ const makeMariadb = `for share in ${SHARES.join(' ')}; do
  */
 const initialise = (family: MysqlFamily, { admin, tls }: EngineFiles): string => `set -eu
 umask 077
-if [ ! -d ${DATA} ]; then
+${refuseOtherSeries({ family, mount: MOUNT, data: DATA, program: PROGRAMS[family], before: 'Ver ' })}if [ ! -d ${DATA} ]; then
   rm -rf ${DATA}.new
   mkdir ${DATA}.new
   ${family === 'mariadb' ? makeMariadb : makeMysql}

@@ -34,6 +34,9 @@ async function stage(initdb: string) {
     .replaceAll(`${at.admin}/password`, password)
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
   return {
+    /** Replaces the server program by one that prints this for `--version`. */
+    offer: (version: string) =>
+      writeFile(join(bin, 'postgres'), `#!/bin/sh\n[ "$1" != --version ] || { echo '${version}'; exit; }; cat >'${told}'\n`),
     run: async (secret = 'drawn') => {
       await writeFile(password, secret)
       await rm(told, { force: true })
@@ -76,6 +79,17 @@ test.each([
   expect(sql).toBe(`ALTER ROLE "o'admin" PASSWORD ${literal}\n`)
   expect(args).toContain('--single')
   expect(args).not.toContain('PASSWORD')
+})
+
+test('an image of another major version is refused before it touches the data', async () => {
+  await using volume = await stage(`${MAKES} && echo 14 >"$2/PG_VERSION"`)
+  await volume.run()
+  await volume.offer('postgres (PostgreSQL) 14.12 (Debian 14.12-1)')
+  await volume.run()
+  await volume.offer('postgres (PostgreSQL) 15.4 (Debian 15.4-1)')
+  await expect(volume.run()).rejects.toThrow(
+    'REFUSED: its data were made by PostgreSQL 14, and the server offered now is PostgreSQL 15.4, of another series',
+  )
 })
 
 test('a new data directory has its password from the start', async () => {

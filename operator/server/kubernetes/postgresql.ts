@@ -6,7 +6,7 @@ import { postgresql, logInToPostgresql } from '../process/programs/postgresql.ts
 import { archiveSettings } from '../../../backup/postgresql/settings.ts'
 import { SPOOL, spoolLimits } from '../archive.ts'
 import { at, type EnginePod } from './engine-pod.ts'
-import { keepReserve, quoted, readPassword } from './scripts.ts'
+import { keepReserve, quoted, readPassword, refuseOtherPostgresql } from './scripts.ts'
 
 const PORT = 5432
 /** Mount path of the volume; that of the official image, which would otherwise get a second volume. */
@@ -73,7 +73,7 @@ const copyProgram = `copy_program() {
  * login. It uses the settings of the server itself, as it may have to recover from a crash.
  */
 const script = (admin: string, extensions: string | undefined, archives: boolean): string => `set -eu
-${extensions === undefined ? '' : distrustExtensions(extensions)}${archives ? copyProgram : ''}admin=${quoted(admin)}
+${refuseOtherPostgresql(DATA)}${extensions === undefined ? '' : distrustExtensions(extensions)}${archives ? copyProgram : ''}admin=${quoted(admin)}
 role=${quoted(`"${admin.replaceAll('"', '""')}"`)}
 umask 077
 if [ ! -d ${DATA} ]; then

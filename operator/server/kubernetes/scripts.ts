@@ -1,3 +1,6 @@
+import type { Family } from '../../../crds/motor.ts'
+import { REFUSED } from '../../kubernetes/pod-state.ts'
+import { refusalOf } from '../series.ts'
 import { at } from './engine-pod.ts'
 
 /** Returns `text` as one word of a shell command. */
@@ -26,5 +29,58 @@ if ! has_room 32; then
   echo 'LOG:  volume full: the reserve was released' >&2
 elif [ ! -e ${mount}/reserve ] && has_room 192; then
   dd if=/dev/zero of=${mount}/reserve.new bs=1048576 count=48 2>/dev/null && mv ${mount}/reserve.new ${mount}/reserve
+fi
+`
+
+/** Line of a shell that ends `initialise` with the sentence about `$made` and `$offered`. */
+const refuse = (family: Family): string =>
+  `echo "${REFUSED}${refusalOf({ family, made: '$made', series: '$(series "$made")', offered: '$offered' })}" >&2; exit 1`
+
+interface SeriesFacts {
+  readonly family: Family
+  readonly mount: string
+  /** Data directory below the mount. */
+  readonly data: string
+  /** Name of the server program. */
+  readonly program: string
+  /** Text before the version in what the program prints for `--version`. */
+  readonly before: string
+}
+
+/** Lines that set `$offered` to the version of the image's server, or to nothing when it prints none. */
+const readOffered = ({
+  program,
+  before,
+}: Pick<SeriesFacts, 'program' | 'before'>): string => `offered=$(${program} --version </dev/null 2>/dev/null) || offered=
+case $offered in *${quoted(before)}*) offered=\${offered#*${quoted(before)}};; *) offered=;; esac
+offered=\${offered%%[!0-9.]*}
+`
+
+/**
+ * Lines of `initialise`, before it changes anything, that refuse an image of another series than the one that made the data. The version that
+ * made them is in a file beside them. Data without this file are taken over by the image that runs.
+ */
+export const refuseOtherSeries = (facts: SeriesFacts): string => `series() {
+  set -- "\${1%%.*}" "\${1#*.}"
+  printf %s "$1.\${2%%.*}"
+}
+${readOffered(facts)}made=
+if [ -d ${facts.data} ] && [ -r ${facts.mount}/made-by ]; then IFS= read -r made <${facts.mount}/made-by || :; fi
+if [ -z "$made" ] && [ -n "$offered" ]; then
+  # On a full volume the server has to start all the same.
+  printf '%s\\n' "$offered" >${facts.mount}/made-by.new && mv ${facts.mount}/made-by.new ${facts.mount}/made-by || :
+elif [ -n "$offered" ] && [ "$(series "$made")" != "$(series "$offered")" ]; then
+  ${refuse(facts.family)}
+fi
+`
+
+/** The same for PostgreSQL, whose data directory has the series in a file of its own. */
+export const refuseOtherPostgresql = (data: string): string => `if [ -r ${data}/PG_VERSION ]; then
+  series() { printf %s "\${1%%.*}"; }
+  ${readOffered({ program: 'postgres', before: '(PostgreSQL) ' }).trimEnd().replaceAll('\n', '\n  ')}
+  made=$(cat ${data}/PG_VERSION)
+  if [ -n "$offered" ] && [ "$made" != "$(series "$offered")" ]; then
+    ${refuse('postgresql')}
+  fi
 fi
 `

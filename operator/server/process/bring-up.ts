@@ -5,6 +5,7 @@ import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
 import { isLoopback } from '../../../crds/formats/address-list.ts'
 import { type EngineSize, settingsKey } from '../../engines/size.ts'
 import { MooringError } from '../../../shared/errors.ts'
+import { assertSameSeries } from '../series.ts'
 import type { EngineAccess } from '../access.ts'
 import type { AdminCredentials } from '../runtime.ts'
 import type { Binaries } from './programs/binaries.ts'
@@ -65,14 +66,14 @@ export interface Serving {
 /**
  * Adopts the server that runs on a data directory, or starts one. A crash after any step is harmless: data gets its final name when it is
  * complete, the port is recorded before the start and the process after it, and a process is found even without its record.
- * @throws MooringError of the steps, and `engine_exited`; the signal's reason when it aborts
+ * @throws MooringError of the steps, `other_series` and `engine_exited`; the signal's reason when it aborts
  */
 export async function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal: AbortSignal): Promise<Serving> {
   const installation = await deps.install()
   return withLock(deps.paths.root, signal, async () => {
     const { main, record } = await findServing(deps.paths, deps.program)
     if (main && record && isAsDesired(record, deps)) return adopt(deps, { main, record, credentials }, signal)
-    return start(deps, { installation, credentials, preferred: record?.port }, signal)
+    return start(deps, { installation, credentials, former: record }, signal)
   })
 }
 
@@ -116,22 +117,23 @@ function attend({ paths, program }: BringUpDeps, exited: Promise<unknown>, signa
 interface Start {
   readonly installation: string
   readonly credentials: AdminCredentials
-  readonly preferred: number | undefined
+  readonly former: Record | undefined
 }
 
-async function start(deps: BringUpDeps, { installation, credentials, preferred }: Start, signal: AbortSignal): Promise<Serving> {
+async function start(deps: BringUpDeps, { installation, credentials, former }: Start, signal: AbortSignal): Promise<Serving> {
   const { paths, program, binaries, listen, logger } = deps
   await stopServing(paths, program, CLEAN_SHUTDOWN)
   await makeDirectories(paths, deps.user)
+  const made = (await exists(paths.data)) ? madeBy(deps, former) : binaries.version
   if (await exists(paths.data)) await takeOver(deps)
   else if (deps.restore)
     await restoreData({ ...deps, ...deps.confinement, installation, restore: deps.restore }, credentials, signal)
   else await initialiseData({ ...deps, ...deps.confinement, installation }, credentials, signal)
   const reserve = reserveOf(paths)
   if (await reserve.releaseWhenFull()) logger.warn('disk full: the reserve of a database server was released')
-  const port = await choosePort({ host: listen, preferred, reserved: await deps.reservedPorts() })
+  const port = await choosePort({ host: listen, preferred: former?.port, reserved: await deps.reservedPorts() })
   const confined = { confinement: deps.confinement.kind, uid: deps.user.uid }
-  const record = { binaries: binaries.id, version: binaries.version, listen, port, size: keyOf(deps), ...confined }
+  const record = { binaries: binaries.id, version: binaries.version, made, listen, port, size: keyOf(deps), ...confined }
   await configure(deps, port, credentials)
   await writeRecord(paths, record)
   await program.clear?.(paths.data)
@@ -148,6 +150,17 @@ async function start(deps: BringUpDeps, { installation, credentials, preferred }
   attend(deps, exited, signal)
   void reserve.keep(signal)
   return { process: main, port, exited }
+}
+
+/**
+ * Returns the version of the server that made the data. Data without a record are taken over by the present server.
+ * @throws MooringError `other_series`
+ */
+function madeBy({ binaries }: BringUpDeps, former: Record | undefined): string {
+  const { family, version } = binaries
+  const made = former?.made ?? former?.version ?? version
+  assertSameSeries({ family, made, offered: version })
+  return made
 }
 
 /** Gives the server's user data of an older version or of another user; the former server's processes have ended by now. */

@@ -15,7 +15,10 @@ import {
   type Binaries,
   BINARIES,
   binariesFor,
+  candidatesFor,
   type CompatibleMotors,
+  isTlsTooOld,
+  oldTlsAdvice,
   type OwnEngines,
   servableMotors,
 } from './programs/binaries.ts'
@@ -90,6 +93,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   const agents = deps.backups && createBackupAgents({ backups: deps.backups, logger })
   let closed = false
 
+  const installed = { cache: deps.enginesCache, own: deps.ownEngines }
   const listenOf = (server: DatabaseServer): string => (isPrivate(server) ? PRIVATE_ADDRESS : deps.listen)
 
   /** Program of the scratch server of a restore drill, as confined as the servers. */
@@ -183,7 +187,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   }
 
   function notServed(motor: Motor): string {
-    const near = binariesFor(motor, 'nearest', deps.ownEngines)
+    const [near] = candidatesFor(motor, 'nearest', deps.ownEngines)
     if (!near) return `no binaries of ${motor} are known`
     return `${motor} is served only by version ${near.version}, with npm start -- --compatible-motors`
   }
@@ -192,9 +196,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     if (closed) return { phase: 'absent' }
     const { motor } = server.spec
     if (needsBackups(server) && !agents) return NO_REPOSITORY
-    const binaries = binariesFor(motor, deps.compatibleMotors, deps.ownEngines)
+    const binaries = await binariesFor(motor, deps.compatibleMotors, installed)
     const program = binaries && PROGRAMS[binaries.family]
     if (!program) return { phase: 'failed', reason: 'MotorUnavailable', message: notServed(motor) }
+    if (isTlsTooOld(binaries, listenOf(server)))
+      return { phase: 'failed', reason: 'MotorUnavailable', message: oldTlsAdvice(motor, binaries) }
     const under = await supervisedOf(server, binaries, program)
     if (!under) return { phase: 'absent' }
     newest.set(server.metadata.uid, server)
@@ -258,7 +264,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
   }
 
   return {
-    motors: () => servableMotors(deps.compatibleMotors, { cache: deps.enginesCache, own: deps.ownEngines }),
+    motors: () => servableMotors(deps.compatibleMotors, { ...installed, listen: deps.listen }),
     ensure,
     remove,
     restart,

@@ -4,6 +4,7 @@ import { type Backoff, backoffMs } from '../../../shared/timers.ts'
 import { MooringError, codeOf } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
+import { OTHER_SERIES } from '../series.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
@@ -197,7 +198,7 @@ export class Supervisor {
   }
 }
 
-const UNAVAILABLE = new Set<string | undefined>(['engine_not_installed', 'unsafe_directory', 'no_engine_user'])
+const UNAVAILABLE = new Set<string | undefined>(['engine_not_installed', 'unsafe_directory', 'no_engine_user', OTHER_SERIES])
 
 const DISK_FULL = 'the disk of its data is full: free space there, and it starts again by itself'
 

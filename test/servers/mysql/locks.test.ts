@@ -69,6 +69,7 @@ describe.each(underTest(MOTORS))('locks of a tenant on $motor', ({ motor }) => {
       for (const sql of [`XA START ${xid}`, 'INSERT INTO t VALUES (1)', `XA END ${xid}`, `XA PREPARE ${xid}`])
         await session.query(sql)
     }
+    const root = await bench.root()
     const kept = await bench.as(await bench.tenant('kept'))
     await kept.query('CREATE TABLE t (n INT)')
     await prepare(kept, "'attached'")
@@ -77,9 +78,9 @@ describe.each(underTest(MOTORS))('locks of a tenant on $motor', ({ motor }) => {
     await prepare(left, "'detached'")
     left.destroy()
     await bench.admin.drop('left')
+    expect(await rows(root, 'XA RECOVER')).toHaveLength(1)
     await kept.query("XA COMMIT 'attached'")
     expect(await rows(kept, 'SELECT * FROM t')).toEqual([{ n: 1 }])
-    const root = await bench.root()
     await bench.admin.enforce({ statementMs: 1e9, idleTransactionMs: 0, sizeBytes: 1e12 })
     await until(async () => {
       await bench.admin.enforce({ statementMs: 1e9, idleTransactionMs: 1, sizeBytes: 1e12 })

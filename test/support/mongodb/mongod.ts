@@ -53,7 +53,7 @@ export interface ThrowAwayMongod extends AsyncDisposable {
 }
 
 async function installed(series: Series) {
-  const binaries = binariesFor(MOTORS[series], 'nearest')
+  const binaries = await binariesFor(MOTORS[series], 'nearest')
   if (!binaries) throw new Error(`no MongoDB for ${MOTORS[series]}`)
   const user = await engineUser()
   return { binaries, installation: await installEngine(binaries, { user }), user }

@@ -40,7 +40,7 @@ export interface ThrowAwayMysql extends AsyncDisposable {
 
 /** Starts a {@link ThrowAwayMysql} on loopback, from the engines that `npm run engines` installs. `parent`: directory of its data. */
 export async function startMysql(motor: MysqlMotor, parent?: string): Promise<ThrowAwayMysql> {
-  const binaries = binariesFor(motor, 'nearest')
+  const binaries = await binariesFor(motor, 'nearest')
   const { family } = partsOf(motor)
   const program = PROGRAMS[family]
   if (!binaries || !program) throw new Error(`no server for ${motor} here`)

@@ -129,7 +129,7 @@ export interface Data {
 /** Creates the data of a server as Mooring does, in a directory that the server's user can reach by name; in memory unless `parent` is given. */
 export async function dataOf(series: Series, parent?: string): Promise<Data> {
   const motor = (['postgresql-14.4.0', 'postgresql-15.4.0'] as const).find((motor) => motor.startsWith(`postgresql-${series}`))
-  const binaries = motor && binariesFor(motor, 'nearest')
+  const binaries = motor && (await binariesFor(motor, 'nearest'))
   const program = PROGRAMS.postgresql
   if (!binaries || !program) throw new Error(`no PostgreSQL ${series} here`)
   const user = await engineUser()

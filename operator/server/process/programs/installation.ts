@@ -63,16 +63,24 @@ interface Preparation {
   readonly apply: (directory: string) => Promise<void>
 }
 
-const PREPARATIONS: Readonly<Record<Exclude<Binaries['source'], 'program'>, Preparation>> = {
+const NO_TRUST = 'no trusted extensions'
+
+const PREPARATIONS = {
   package: {
     part: 'native',
-    changes: 'no trusted extensions',
+    changes: NO_TRUST,
     async apply(directory) {
       await linkLibraries(directory)
       await distrustExtensions(directory)
     },
   },
+  cachedPostgresql: { part: 'native', changes: NO_TRUST, apply: distrustExtensions },
   cache: { part: '.', changes: 'none', apply: () => Promise.resolve() },
+} satisfies Readonly<Record<string, Preparation>>
+
+function preparationOf({ source, family }: Binaries): Preparation {
+  if (source === 'package') return PREPARATIONS.package
+  return family === 'postgresql' ? PREPARATIONS.cachedPostgresql : PREPARATIONS.cache
 }
 
 /**
@@ -90,7 +98,7 @@ export async function installEngine(
     // Servers that root starts can reach only the directory of copies, which other users cannot write to.
     return linkOwnEngine(binaries, process.getuid?.() === 0 ? copies : links)
   }
-  const preparation = PREPARATIONS[binaries.source]
+  const preparation = preparationOf(binaries)
   if (await isReachable(join(source, executable), user)) {
     await preparation.apply(source)
     return source

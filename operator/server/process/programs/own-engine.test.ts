@@ -73,6 +73,18 @@ test.each(rows)('a program of the machine $does', async ({ output, motor, compat
 })
 
 test.each([
+  { versions: 'TLSv1,TLSv1.1', isOld: true },
+  { versions: 'TLSv1,TLSv1.1,TLSv1.2', isOld: false },
+  { versions: 'TLSv1.2,TLSv1.3', isOld: false },
+  { versions: '(No default value)', isOld: false },
+])('a MySQL of the machine with TLS versions $versions has old TLS: $isOld', async ({ versions, isOld }) => {
+  await using server = await serverThatPrints(`mysqld  Ver 5.7.30 for Linux\ntls-version           ${versions}\n`)
+  expect(await openOwnEngine({ motor: 'mysql-5.7.38', program: server.program }, { user, compatible: 'nearest' })).toMatchObject({
+    hasOldTls: isOld,
+  })
+})
+
+test.each([
   { what: 'is missing', mode: undefined, says: 'does not exist' },
   { what: 'is not executable', mode: 0o644, says: `cannot be executed by user ${user.uid}` },
 ])('a program that $what is refused', async ({ mode, says }) => {

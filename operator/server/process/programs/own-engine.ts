@@ -7,7 +7,7 @@ import { FAMILIES, type Family, Motor, partsOf } from '../../../../crds/motor.ts
 import { MooringError, hasCode } from '../../../../shared/errors.ts'
 import { makeOpenDirectory, publishDirectory } from '../files/open-directory.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
-import { type Binaries, binariesFor, type CompatibleMotors } from './binaries.ts'
+import { type Binaries, candidatesFor, type CompatibleMotors } from './binaries.ts'
 
 /** Server program of the machine that serves a motor, as the option `--engine` names it. */
 interface OwnEngine {
@@ -52,7 +52,22 @@ export async function openOwnEngine(
     compatible,
     unusable: (why) => unusable(setting, why),
   })
-  return { id: `${ID}${motor}`, source: 'program', program: real, family, version, executable: EXECUTABLES[family], nearest: [] }
+  const hasOldTls = family === 'mysql' && (await isTlsOld(real, user))
+  return {
+    ...{ id: `${ID}${motor}`, source: 'program', program: real, family, version, executable: EXECUTABLES[family], nearest: [] },
+    hasOldTls,
+  }
+}
+
+/** Option of MySQL 5.7, with the versions that its TLS library has as the default: "tls-version   TLSv1,TLSv1.1". Later series have 1.2. */
+const TLS_VERSIONS = /^tls-version\s+(TLS.*)$/m
+
+/** Whether a MySQL server says that it has no TLS 1.2. */
+async function isTlsOld(program: string, user: EngineUser): Promise<boolean> {
+  const options = { ...user, env: await privateLibraries(program), cwd: '/', timeout: VERSION_MS }
+  const answer = await promisify(execFile)(program, ['--no-defaults', '--verbose', '--help'], options).catch(() => undefined)
+  const versions = TLS_VERSIONS.exec(answer?.stdout ?? '')?.[1]
+  return versions !== undefined && !/TLSv1\.[23]/.test(versions)
 }
 
 interface VersionRules {
@@ -77,7 +92,7 @@ export function versionFor(motor: Motor, output: string, { compatible, unusable 
 
 /** Series that may serve a motor: its own, and that of the server by which `npm run engines` serves it. */
 const seriesFor = (motor: Motor): readonly string[] =>
-  [partsOf(motor).version, binariesFor(motor, 'nearest')?.version ?? ''].map(seriesOf)
+  [partsOf(motor).version, ...candidatesFor(motor, 'nearest').map(({ version }) => version)].map(seriesOf)
 
 const unusable = (setting: string, why: string, cause?: unknown): MooringError =>
   new MooringError(ENGINE_UNUSABLE, `${setting}: the program ${why}`, { cause })
@@ -117,7 +132,7 @@ function familyIn(output: string): Family | undefined {
 const seriesOf = (version: string): string => version.split('.')[0] ?? ''
 
 /** Whether two versions are equal: PostgreSQL names 15.4.0 as 15.4. */
-function isSameVersion(one: string, other: string): boolean {
+export function isSameVersion(one: string, other: string): boolean {
   const bare = (version: string): string => version.replace(/(\.0)+$/, '')
   return bare(one) === bare(other)
 }
