@@ -112,6 +112,15 @@ const ISOLATION: Settings = {
   innodb_temp_data_file_path: 'ibtmp1:12M:autoextend:max:2G',
 }
 
+/**
+ * SQL modes of new sessions: the engine's own, so that an application finds what it expects, and written out, so that no image or version
+ * changes them. NO_AUTO_CREATE_USER of 5.7, which 8.0 does not have, concerns GRANT alone.
+ */
+const SQL_MODE: Readonly<Record<MysqlFamily, string>> = {
+  mysql: 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
+  mariadb: 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION',
+}
+
 const RESOURCES: Settings = {
   character_set_server: 'utf8mb4',
   default_time_zone: '+00:00',
@@ -140,6 +149,7 @@ const CEILINGS: Settings = {
 }
 
 const MYSQL: Settings = {
+  sql_mode: SQL_MODE.mysql,
   secure_file_priv: 'NULL',
   tls_version: 'TLSv1.2',
   log_error_verbosity: '2',
@@ -149,6 +159,7 @@ const MYSQL: Settings = {
 }
 
 const MARIADB: Settings = {
+  sql_mode: SQL_MODE.mariadb,
   tls_version: 'TLSv1.2,TLSv1.3',
   log_warnings: '1',
   skip_log_bin: '1',
