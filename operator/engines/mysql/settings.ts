@@ -150,6 +150,8 @@ const CEILINGS: Settings = {
 
 const MYSQL: Settings = {
   sql_mode: SQL_MODE.mysql,
+  // What the server names first in a handshake: old clients give up on a name that they do not know, whatever the account has.
+  default_authentication_plugin: 'mysql_native_password',
   secure_file_priv: 'NULL',
   tls_version: 'TLSv1.2',
   log_error_verbosity: '2',
