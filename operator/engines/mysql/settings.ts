@@ -82,8 +82,8 @@ function network({ family, listen, port, data, tls, initFile, logFile }: MysqlSe
     ...(tls && !isLoopback(listen) && { require_secure_transport: 'ON' }),
     // On loopback, where clients verify nothing, MySQL uses an RSA key that it generates.
     ...(tls && (family === 'mariadb' || !isLoopback(listen)) && filesOf(tls)),
-    // Bounds how long a connection that does not log in holds a slot.
-    connect_timeout: '10',
+    // Bounds how long a connection that does not log in holds a slot, in seconds: enough of them would shut out everybody.
+    connect_timeout: '2',
   }
 }
 
@@ -102,6 +102,8 @@ const ISOLATION: Settings = {
   skip_name_resolve: 'ON',
   host_cache_size: '0',
   max_connect_errors: '4294967295',
+  // The number is that of the server: a tenant could leave none to others. Each session may hold as many as fit into memory.
+  max_prepared_stmt_count: '1048576',
   // Statements contain tenants' data, and passwords that tenants set.
   general_log: 'OFF',
   slow_query_log: 'OFF',
