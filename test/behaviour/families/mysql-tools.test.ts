@@ -77,6 +77,9 @@ describe.each(PROGRAMS)('the stock programs of $suite on $motor', ({ motor, prog
       ...(await dump(from, directory.path)),
       ...['--single-transaction', '--routines', '--triggers', '--no-tablespaces', from.name],
     ])
+    // Documented: a login has no events, so a dump program must not ask for them.
+    const withEvents = runProgram([...(await dump(from, directory.path)), '--no-tablespaces', '--events', from.name])
+    await expect(withEvents).rejects.toThrow('show events')
     const portable = await runProgram(['sed', '-E', await definerExpression()], text)
     await runProgram([...(await client(to, directory.path)), to.name], portable)
     expect(await read(to)).toEqual(await read(from))
