@@ -33,13 +33,13 @@ const REQUIRE = { blocked: `REQUIRE SUBJECT 'blocked'`, open: 'REQUIRE NONE' } a
 type Logins = keyof typeof REQUIRE
 
 /**
- * Returns the part of a statement that sets a password. MariaDB writes statements into its logs as it receives them, so it gets the hash that
- * it stores. MySQL replaces passwords in its logs (MySQL manual, "Passwords and Logging").
+ * Returns the part of a statement that sets a password: in the form that the server stores, so that none of its logs can have the password.
+ * Clients prove to know such a password without TLS and without RSA, which the default of MySQL 8.0 would require of them.
  */
 export const identified = (family: MysqlFamily, password: string): string =>
   family === 'mariadb'
     ? `IDENTIFIED VIA mysql_native_password USING '${nativeHash(password)}'`
-    : `IDENTIFIED BY ${mysql.escape(password)}`
+    : `IDENTIFIED WITH mysql_native_password AS '${nativeHash(password)}'`
 
 /** Returns the statements about accounts. */
 export const accountStatements = (family: MysqlFamily) => ({

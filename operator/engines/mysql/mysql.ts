@@ -13,6 +13,7 @@ import { createMeasure } from './measure.ts'
 import { endSessions } from './sessions.ts'
 import { harden } from './settings.ts'
 import { createSizes } from './sizes.ts'
+import { loadTimeZones } from './time-zones/time-zones.ts'
 import { createWatchdog } from './watchdog.ts'
 
 /** Creates the administration of a MySQL 5.7 or 8.0 server, or of a MariaDB 10 server. Takes ownership of `connection`. */
@@ -38,7 +39,10 @@ export function mysqlAdmin(
       // MariaDB and distributions append words: "10.11.19-MariaDB-0+deb12u1".
       return row?.version.split('-')[0] ?? ''
     }),
-    harden: safely(() => harden(connection)),
+    harden: safely(async () => {
+      await harden(connection)
+      await loadTimeZones(connection)
+    }),
     catalog: safely(() => readCatalog(connection, family, databases.inFlight)),
     find: safely(async (name) => {
       const { database, login } = await readTenant(connection, family, name)

@@ -82,8 +82,8 @@ function network({ family, listen, port, data, tls, initFile, logFile }: MysqlSe
     ...(tls && !isLoopback(listen) && { require_secure_transport: 'ON' }),
     // On loopback, where clients verify nothing, MySQL uses an RSA key that it generates.
     ...(tls && (family === 'mariadb' || !isLoopback(listen)) && filesOf(tls)),
-    // Bounds how long a connection that does not log in holds a slot.
-    connect_timeout: '10',
+    // Bounds how long a connection that does not log in holds a slot, in seconds: enough of them would shut out everybody.
+    connect_timeout: '2',
   }
 }
 
@@ -102,6 +102,8 @@ const ISOLATION: Settings = {
   skip_name_resolve: 'ON',
   host_cache_size: '0',
   max_connect_errors: '4294967295',
+  // The number is that of the server: a tenant could leave none to others. Each session may hold as many as fit into memory.
+  max_prepared_stmt_count: '1048576',
   // Statements contain tenants' data, and passwords that tenants set.
   general_log: 'OFF',
   slow_query_log: 'OFF',
@@ -110,6 +112,15 @@ const ISOLATION: Settings = {
   performance_schema: 'OFF',
   // Bounds the temporary tables of all tenants together.
   innodb_temp_data_file_path: 'ibtmp1:12M:autoextend:max:2G',
+}
+
+/**
+ * SQL modes of new sessions: the engine's own, so that an application finds what it expects, and written out, so that no image or version
+ * changes them. NO_AUTO_CREATE_USER of 5.7, which 8.0 does not have, concerns GRANT alone.
+ */
+const SQL_MODE: Readonly<Record<MysqlFamily, string>> = {
+  mysql: 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
+  mariadb: 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION',
 }
 
 const RESOURCES: Settings = {
@@ -140,6 +151,9 @@ const CEILINGS: Settings = {
 }
 
 const MYSQL: Settings = {
+  sql_mode: SQL_MODE.mysql,
+  // What the server names first in a handshake: old clients give up on a name that they do not know, whatever the account has.
+  default_authentication_plugin: 'mysql_native_password',
   secure_file_priv: 'NULL',
   tls_version: 'TLSv1.2',
   log_error_verbosity: '2',
@@ -149,6 +163,7 @@ const MYSQL: Settings = {
 }
 
 const MARIADB: Settings = {
+  sql_mode: SQL_MODE.mariadb,
   tls_version: 'TLSv1.2,TLSv1.3',
   log_warnings: '1',
   skip_log_bin: '1',

@@ -13,7 +13,13 @@ import { openDeployment } from '../../support/deployment/deployment.ts'
 import { mysqlTls, openMysql } from '../../support/families/family-client.ts'
 import { contentOf } from '../../support/families/family-content.ts'
 import { motorsUnderTest } from '../../support/families/motors-under-test.ts'
-import { mariadbPrograms, type MysqlPrograms, mysqlPrograms, runProgram } from '../../support/families/programs.ts'
+import {
+  mariadbPrograms,
+  type MysqlPrograms,
+  mysqlPrograms,
+  pythonWithPymysql,
+  runProgram,
+} from '../../support/families/programs.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -71,13 +77,35 @@ describe.each(PROGRAMS)('the stock programs of $suite on $motor', ({ motor, prog
       ...(await dump(from, directory.path)),
       ...['--single-transaction', '--routines', '--triggers', '--no-tablespaces', from.name],
     ])
+    // Documented: a login has no events, so a dump program must not ask for them.
+    const withEvents = runProgram([...(await dump(from, directory.path)), '--no-tablespaces', '--events', from.name])
+    await expect(withEvents).rejects.toThrow('show events')
     const portable = await runProgram(['sed', '-E', await definerExpression()], text)
     await runProgram([...(await client(to, directory.path)), to.name], portable)
     expect(await read(to)).toEqual(await read(from))
   })
 })
 
+/** Prints the name of the login; its arguments are host, port, login, password, database and perhaps the file of the CA. */
+const PYTHON_CLIENT = `import pymysql, sys
+host, port, user, password, database, *ca = sys.argv[1:]
+tls = {'ssl': {'ca': ca[0]}} if ca else {}
+client = pymysql.connect(host=host, port=int(port), user=user, password=password, database=database, **tls)
+with client.cursor() as cursor:
+    cursor.execute('SELECT USER()')
+    print(cursor.fetchone()[0].split('@')[0])
+`
+
 describe.each(MOTORS)('an application on %s runs', (motor) => {
+  test('PyMySQL without the package that knows RSA', async () => {
+    await using directory = await scratch()
+    const { host, port, user, password, name, tls } = await acme.instance({ motor })
+    const ca = join(directory.path, 'ca.pem')
+    await writeFile(ca, tls.ca ?? '')
+    const args = [host, `${port}`, user, password, name, ...(tls.required ? [ca] : [])]
+    expect(await runProgram([...(await pythonWithPymysql()), PYTHON_CLIENT, ...args])).toBe(`${user}\n`)
+  })
+
   test('migrations and rollbacks of knex', async () => {
     const instance = await acme.instance({ motor })
     const migrations = [

@@ -152,6 +152,10 @@ describe.each(underTest(MOTORS))('the administration of $motor', ({ motor, versi
       await session.query('CREATE TABLE myisam (t LONGTEXT) ENGINE=MyISAM')
       await fill('myisam')
     })
+    await grows(4_000_000, async () => {
+      await session.query('CREATE TABLE memory (t CHAR(250)) ENGINE=MEMORY')
+      await session.query("INSERT INTO memory SELECT 'x' FROM innodb a, innodb b, information_schema.COLLATIONS LIMIT 5000")
+    })
     await grows(100_000, () =>
       session.query(`CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN LENGTH('${'x'.repeat(100_000)}')`),
     )

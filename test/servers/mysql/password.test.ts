@@ -2,7 +2,7 @@ import type { Connection } from 'mysql2/promise'
 import { describe, expect, test } from 'vitest'
 import { LoginState } from '../../../operator/engines/engine.ts'
 import { underTest } from '../../support/families/motors-under-test.ts'
-import { errno, mysqlBench, rows } from '../../support/mysql/bench.ts'
+import { ask, errno, mysqlBench, rows } from '../../support/mysql/bench.ts'
 import { stallLogin } from '../../support/mysql/stalled-login.ts'
 import { MOTORS } from '../../support/mysql/server.ts'
 
@@ -99,6 +99,33 @@ describe.each(underTest(MOTORS))('the password of a tenant on $motor', ({ motor 
     await bench.admin.verify({ ...tenant, password: 'second' })
     expect(await bench.admin.findChangedPasswords([{ ...tenant, password: 'second' }])).toEqual([])
   })
+
+  test('a client that has neither TLS nor RSA logs in, by the plugin that the server names first', async () => {
+    const { name: user, password, name: database } = await bench.tenant('plain')
+    const refuse = () => () => {
+      throw new Error('this client does not have the plugin')
+    }
+    const authPlugins = { caching_sha2_password: refuse, sha256_password: refuse, client_ed25519: refuse }
+    const session = await bench.server.client({ user, password, database, authPlugins })
+    expect(await ask(session, "SELECT SUBSTRING_INDEX(CURRENT_USER(), '@', 1)")).toBe('plain')
+  })
+
+  // Mooring created such accounts before 2026-11-28.
+  test.each(motor === 'mysql-8.0.29' ? ['caching_sha2_password'] : [])(
+    'an account of %s works, and gets another plugin with its next password',
+    async (former) => {
+      const tenant = await bench.tenant('former')
+      const root = await bench.root()
+      const plugin = () => ask(root, "SELECT plugin FROM mysql.user WHERE User = 'former'")
+      await root.query(`ALTER USER 'former'@'%' IDENTIFIED WITH ${former} BY '${tenant.password}'`)
+      await bench.admin.verify(tenant)
+      expect(await bench.admin.findChangedPasswords([tenant])).toEqual([])
+      expect(await plugin()).toBe(former)
+      await bench.admin.setPassword(tenant)
+      expect(await plugin()).toBe('mysql_native_password')
+      await bench.admin.verify(tenant)
+    },
+  )
 
   test('findChangedPasswords finds a password that the tenant has changed, also of disabled logins and without connections left', async () => {
     const tenants = await Promise.all(['same', 'changed', 'locked', 'crowded'].map((name) => bench.tenant(name)))

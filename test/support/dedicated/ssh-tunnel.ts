@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Motor, partsOf } from '../../../crds/motor.ts'
 import type { Database } from '../api/answers.ts'
-import { mariadbCommand, mariadbPlugins, mongosh, runProgram } from '../families/programs.ts'
+import { mariadbCommand, mongosh, runProgram } from '../families/programs.ts'
 import { freePort } from '../free-port.ts'
 import { scratch } from '../postgresql/disks.ts'
 import { newKey } from '../edge/ssh2-client.ts'
@@ -116,8 +116,8 @@ export async function userThrough(database: Database, port: number): Promise<str
         return (await runProgram([...(await mongosh()), uri, '--eval', statement])).trim()
       }
       default: {
-        const tls = [isCluster ? `--ssl-ca=${caFile}` : '--ssl', `--plugin-dir=${await mariadbPlugins()}`]
-        const to = ['-h127.0.0.1', `-P${port}`, `-u${user}`, `-p${password}`, '-N', '-B', ...tls, name]
+        const tls = isCluster ? `--ssl-ca=${caFile}` : '--ssl'
+        const to = ['-h127.0.0.1', `-P${port}`, `-u${user}`, `-p${password}`, '-N', '-B', tls, name]
         return (await runProgram([...(await mariadbCommand()), ...to], "SELECT SUBSTRING_INDEX(USER(), '@', 1);")).trim()
       }
     }

@@ -27,6 +27,7 @@ const MYSQL = [
   ...['libssl3t64', 'libstdc++6', 'libzstd1', 'zlib1g', 'libtinfo6', 'libbsd0', 'libmd0', 'libcbor0.10', 'libudev1', 'libcap2'],
 ]
 const MONGOSH = 'mongosh@2.12.0'
+const PYMYSQL = { name: 'PyMySQL', version: '1.2.4' } as const
 
 /** Runs a program and returns its stdout. @throws Error with its stderr when it fails */
 export async function runProgram([path = '', ...args]: readonly string[], input = ''): Promise<string> {
@@ -62,18 +63,12 @@ const mariadb = () => unpackedPackages('bookworm', MARIADB)
 /** Returns the command of MariaDB's client without any options. */
 export const mariadbCommand = async (): Promise<readonly string[]> => (await mariadb()).command('usr/bin/mariadb')
 
-/** Directory of the plugins of MariaDB's client, which implement the ways to log in. */
-export const mariadbPlugins = async (): Promise<string> =>
-  join((await mariadb()).root, 'usr/lib/x86_64-linux-gnu/libmariadb3/plugin')
-
 /** `mariadb` and `mariadb-dump` of MariaDB 10.11, which Debian also calls `mysql` and `mysqldump`. */
 export async function mariadbPrograms(): Promise<MysqlPrograms> {
   const unpacked = await mariadb()
-  const plugins = await mariadbPlugins()
   const of = (name: string) => async (instance: Instance, directory: string) => [
     ...unpacked.command(`usr/bin/${name}`),
     ...(await login(instance, directory, '--ssl-verify-server-cert')),
-    `--plugin-dir=${plugins}`,
   ]
   return { client: of('mariadb'), dump: of('mariadb-dump') }
 }
@@ -84,17 +79,34 @@ export async function mysqlPrograms(): Promise<MysqlPrograms> {
   const of = (name: string) => async (instance: Instance, directory: string) => [
     ...unpacked.command(`usr/bin/${name}`),
     ...(await login(instance, directory, '--ssl-mode=VERIFY_IDENTITY')),
-    '--get-server-public-key',
+    // An unpacked client does not find its plugins, of which `mysql_native_password` is one.
     `--plugin-dir=${join(unpacked.root, 'usr/lib/mysql/plugin')}`,
   ]
   return { client: of('mysql'), dump: of('mysqldump') }
+}
+
+/**
+ * Returns the command of a Python that has PyMySQL and nothing else outside its own library: no RSA, which needs the package `cryptography`.
+ * The arguments are a program and its arguments.
+ */
+export async function pythonWithPymysql(): Promise<readonly string[]> {
+  const directory = join(CACHE, `${PYMYSQL.name}-${PYMYSQL.version}`)
+  if (!(await exists(directory))) {
+    await install(directory, (work) => [
+      ...['python3', '-m', 'pip', 'install', '--quiet', '--no-deps', '--target', work],
+      `${PYMYSQL.name}==${PYMYSQL.version}`,
+    ])
+  }
+  return ['env', `PYTHONPATH=${directory}`, 'python3', '-S', '-c']
 }
 
 /** Returns the command of MongoDB's shell, which npm installs into the cache the first time. */
 export async function mongosh(): Promise<readonly string[]> {
   const root = join(CACHE, MONGOSH)
   const program = join(root, 'node_modules/mongosh/bin/mongosh.js')
-  if (!(await exists(program))) await install(root)
+  // Without its scripts, which would compile optional add-ons.
+  const options = ['--ignore-scripts', '--no-audit', '--no-fund']
+  if (!(await exists(program))) await install(root, (work) => ['npm', 'install', '--prefix', work, ...options, MONGOSH])
   return [process.execPath, program, '--quiet', '--norc']
 }
 
@@ -104,12 +116,12 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-async function install(root: string): Promise<void> {
+/** Creates a directory of the cache by a command that installs into another one. */
+async function install(root: string, commandFor: (work: string) => readonly string[]): Promise<void> {
   await mkdir(CACHE, { recursive: true })
   const work = await mkdtemp(join(CACHE, 'installing-'))
   try {
-    // Without its scripts, which would compile optional add-ons.
-    await runProgram(['npm', 'install', '--prefix', work, '--ignore-scripts', '--no-audit', '--no-fund', MONGOSH])
+    await runProgram(commandFor(work))
     await rename(work, root)
   } catch (error) {
     // Another test file may have installed it meanwhile.

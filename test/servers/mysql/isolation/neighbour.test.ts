@@ -1,8 +1,14 @@
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { underTest } from '../../../support/families/motors-under-test.ts'
 import { ask, errno, rows, until } from '../../../support/mysql/bench.ts'
 import { DENIED, neighbours } from '../../../support/mysql/neighbours.ts'
 import { MOTORS } from '../../../support/mysql/server.ts'
+
+/** More connections than the server of these tests has (20 tenants). */
+const SILENT = 320
+/** Prepared statements that a server has by default. */
+const DEFAULT_PREPARED = 16_382
 
 describe.each(underTest(MOTORS))('a tenant of $motor and its neighbour', ({ motor, family }) => {
   const { bench, asMallory, asVictim, attempt, mallory } = neighbours(motor)
@@ -103,6 +109,31 @@ describe.each(underTest(MOTORS))('a tenant of $motor and its neighbour', ({ moto
     expect([1203, 1226]).toContain(await errno(asMallory()))
     expect(await ask(await asVictim(), 'SELECT 1')).toBe(1)
     await bench.admin.verify(await bench.tenant('third'))
+  })
+
+  test('connections that never log in are closed within seconds, so that others get in again', async () => {
+    const root = await bench.root()
+    const { host, port } = bench.server.target
+    expect(Number(await ask(root, 'SELECT @@max_connections'))).toBeLessThan(SILENT)
+    const silent = Array.from({ length: SILENT }, () => connect(port, host).on('error', () => undefined))
+    try {
+      await until(async () => (await errno(asVictim())) === 1040)
+      await until(async () => (await errno(asVictim())) === undefined)
+    } finally {
+      for (const socket of silent) socket.destroy()
+    }
+  })
+
+  test('prepared statements of one tenant leave as many as its neighbour needs', async () => {
+    const session = await bench.server.client({
+      ...{ user: mallory.name, password: mallory.password, multipleStatements: true },
+    })
+    try {
+      await session.query(Array.from({ length: DEFAULT_PREPARED }, (_, n) => `PREPARE p${n} FROM 'DO 1'`).join(';'))
+      expect((await (await asVictim()).execute('SELECT 1 AS one'))[0]).toEqual([{ one: 1 }])
+    } finally {
+      session.destroy()
+    }
   })
 
   test('failed logins block no other login from the same address', async () => {
