@@ -48,7 +48,8 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
 
   test('loses its sessions to the watchdog and cannot log in until its password is restored; the neighbour is not affected', async () => {
     const { mallory, open, neighbour } = await fillLockTable()
-    expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 2 })
+    const suspended = [{ name: mallory.name, cause: 'locks' }]
+    expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 2, suspended })
     expect((await open.query('SELECT n FROM t')).rows).toEqual([{ n: 1 }])
     await (await bench.as(neighbour)).end()
     expect(await rejection(bench.as(mallory))).toMatchObject({ code: '28P01' })
@@ -74,7 +75,11 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
       'DO $$ BEGIN FOR i IN 1..50 LOOP PERFORM count(*) FROM many; INSERT INTO written VALUES (1); COMMIT; END LOOP; END $$',
     )
     expect(await held()).toBeGreaterThan((64 * 654) / 3)
-    expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 2 })
+    expect(await bench.admin.enforce(UNLIMITED)).toEqual({
+      cancelled: 0,
+      ended: 2,
+      suspended: [{ name: 'serial', cause: 'locks' }],
+    })
     await expect.poll(held).toBe(0)
   })
 
@@ -89,7 +94,11 @@ describe.each(SERIES)('PostgreSQL %s: a tenant that fills the lock table', (seri
     await client.query('CREATE SEQUENCE n')
     await client.query('BEGIN')
     await fill(client)
-    expect(await bench.admin.enforce(UNLIMITED)).toEqual({ cancelled: 0, ended: 1 })
+    expect(await bench.admin.enforce(UNLIMITED)).toEqual({
+      cancelled: 0,
+      ended: 1,
+      suspended: [{ name: 'later', cause: 'locks' }],
+    })
   })
 
   const work: readonly (readonly [string, (admin: EngineAdmin, mallory: Tenant) => Promise<unknown>])[] = [
