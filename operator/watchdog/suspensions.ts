@@ -47,7 +47,6 @@ export function createSuspensionReports({ ownerOf, events, log, limits }: Suspen
   }
 
   function reportCause(server: string, cause: SuspensionCause, databases: readonly string[]): void {
-    if (databases.length === 0) return
     const { reason, note } = about[cause]
     log.warn({ server, cause, databases }, 'tenants suspended for what they did to all tenants of their server')
     for (const { metadata } of databases.flatMap((name) => ownerOf(name) ?? []))
@@ -60,11 +59,11 @@ export function createSuspensionReports({ ownerOf, events, log, limits }: Suspen
     if (suspended.length === 0) reported.delete(server)
     else reported.set(server, new Set(suspended.map(idOf)))
     const fresh = suspended.filter((one) => !before?.has(idOf(one)))
-    for (const cause of Object.values(SuspensionCause))
+    for (const [cause, group] of Map.groupBy(fresh, (one) => one.cause))
       reportCause(
         server,
         cause,
-        fresh.filter((one) => one.cause === cause).map(({ name }) => name),
+        group.map(({ name }) => name),
       )
   }
 }

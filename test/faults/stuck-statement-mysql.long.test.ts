@@ -1,15 +1,11 @@
 import { expect, test } from 'vitest'
 import { type Answer, codeOf, type Instance } from '../support/api/answers.ts'
-import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { metricOf } from '../support/deployment/metric.ts'
+import { startMooring } from '../support/deployment/mooring.ts'
 import { openMysql } from '../support/families/family-client.ts'
 import { inTime } from '../support/in-time.ts'
 import { STUBBORN } from '../support/mysql/stubborn.ts'
 import { LATER, SOON } from '../support/patience.ts'
-
-async function gauge(mooring: Mooring, name: string): Promise<number> {
-  const text = await (await fetch(mooring.ready.metricsUrl)).text()
-  return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
-}
 
 test.each(['mariadb-10.7.4', 'mysql-5.7.38', 'mysql-8.0.29'])(
   'on %s, a statement that nothing ends delays neither a rotation nor the DELETE of its tenant, nor that of a neighbour',
@@ -36,13 +32,13 @@ test.each(['mariadb-10.7.4', 'mysql-5.7.38', 'mysql-8.0.29'])(
     expect(codeOf(await inTime(mooring.call('DELETE', at(looping))))).toBe('200 OK')
     expect(codeOf(await mooring.call('GET', at(looping)))).toBe('404 not_found')
     await expect(openMysql(looping)).rejects.toMatchObject({ errno: 1045 })
-    await expect.poll(() => gauge(mooring, 'mooring_discarded_databases'), SOON).toBe(1)
+    await expect.poll(() => metricOf(mooring, 'mooring_discarded_databases'), SOON).toBe(1)
     await create('other')
     expect(codeOf(await post('another'))).toBe('403 quota_exceeded')
 
     // Past the bound of statements the server is restarted, and the data are removed.
-    await expect.poll(() => gauge(mooring, 'mooring_discarded_databases'), LATER).toBe(0)
-    expect(await gauge(mooring, 'mooring_database_server_forced_restarts_total')).toBe(1)
+    await expect.poll(() => metricOf(mooring, 'mooring_discarded_databases'), LATER).toBe(0)
+    expect(await metricOf(mooring, 'mooring_database_server_forced_restarts_total')).toBe(1)
     session.destroy()
   },
   600_000,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answer, codeOf, type Instance } from '../support/api/answers.ts'
 import { type Mooring, startMooring } from '../support/deployment/mooring.ts'
+import { metricOf } from '../support/deployment/metric.ts'
 import { loop } from '../support/postgresql/stuck.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { inTime } from '../support/in-time.ts'
@@ -25,11 +26,6 @@ async function create(identifier: string): Promise<Instance> {
 
 const at = ({ id }: Instance) => `/v1/instances/${id}`
 
-async function gauge(name: string): Promise<number> {
-  const text = await (await fetch(mooring.ready.metricsUrl)).text()
-  return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
-}
-
 test('a statement that nothing ends delays no DELETE, and the discarded databases count against the quota until the server removed them', async () => {
   const [looping, leaving, staying] = [await create('looping'), await create('leaving'), await create('staying')]
   const client = await login(looping)
@@ -39,7 +35,7 @@ test('a statement that nothing ends delays no DELETE, and the discarded database
   expect(codeOf(await mooring.call('GET', at(leaving)))).toBe('404 not_found')
   expect(codeOf(await mooring.call('DELETE', at(leaving)))).toBe('404 not_found')
   await expect(login(leaving)).rejects.toMatchObject({ code: '28P01' })
-  await expect.poll(() => gauge('mooring_discarded_databases'), SOON).toBe(1)
+  await expect.poll(() => metricOf(mooring, 'mooring_discarded_databases'), SOON).toBe(1)
   expect(codeOf(await post('another'))).toBe('403 quota_exceeded')
   expect(codeOf(await inTime(mooring.call('POST', `${at(staying)}/reset`)))).toBe('200 OK')
   expect(await query(staying, 'SELECT 1 AS one')).toEqual([{ one: 1 }])

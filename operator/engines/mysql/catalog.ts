@@ -20,8 +20,7 @@ const isTenant = (name: string): boolean => TENANT.test(name) && !RESERVED.has(n
 /** Returns the kind of a database or account; `foreign` for a name that Mooring did not assign. */
 export function kindOf(name: string): NameKind {
   if (name.startsWith(MARK) && isTenant(markedBy(name))) return 'mark'
-  const discarded = discardedBy(name)
-  if (discarded && isTenant(discarded.name)) return 'gone'
+  if (discardedBy(name)) return 'gone'
   if (name.startsWith(REQUEST) && ['tenant', 'mark', 'gone'].includes(kindOf(requestedBy(name)))) return 'request'
   return isTenant(name) ? 'tenant' : 'foreign'
 }
@@ -38,7 +37,7 @@ export const goneMarkOf = (tenant: string, owner = ''): string => `gone_${owner}
 /** Returns the discarded database that a mark names; undefined for another name. */
 export function discardedBy(mark: string): { readonly owner: string; readonly name: string } | undefined {
   const [, owner, name] = GONE.exec(mark) ?? []
-  return owner === undefined || name === undefined ? undefined : { owner, name }
+  return owner !== undefined && name !== undefined && isTenant(name) ? { owner, name } : undefined
 }
 
 /** Returns the name of the request to remove the stray directory of `database`: an empty database (stray-directories.ts). */
@@ -133,8 +132,11 @@ interface Entries {
 
 /** Classifies databases and accounts. Pure. */
 export function catalogOf({ accounts, databases }: Entries, inFlight: ReadonlySet<string>): Catalog {
-  const gone = databases.filter((name) => kindOf(name) === 'gone')
-  const discarded = new Set(gone.map((mark) => discardedBy(mark)?.name ?? ''))
+  const gone = databases.flatMap((mark) => {
+    const name = discardedBy(mark)?.name
+    return name === undefined ? [] : [{ mark, name }]
+  })
+  const discarded = new Set(gone.map(({ name }) => name))
   // The mark of a discarded database is removed with it.
   const marks = databases.filter((name) => kindOf(name) === 'mark' && !discarded.has(markedBy(name)))
   const incomplete = new Set(marks.map(markedBy))
@@ -149,7 +151,7 @@ export function catalogOf({ accounts, databases }: Entries, inFlight: ReadonlySe
     spare: 0,
     leftovers: [
       ...marks.filter((mark) => !inFlight.has(markedBy(mark))),
-      ...gone.filter((mark) => !inFlight.has(discardedBy(mark)?.name ?? '')),
+      ...gone.filter(({ name }) => !inFlight.has(name)).map(({ mark }) => mark),
       ...databases.filter((name) => kindOf(name) === 'request'),
     ],
   }

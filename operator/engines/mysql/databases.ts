@@ -127,7 +127,7 @@ export function createDatabases({ connection, family }: Deps): Databases {
     } catch (error) {
       if (errnoOf(error) === Errno.directoryWithoutDatabase) await requestRemoval(name, error)
       if (attempts === 1) throw error
-      if (errnoOf(error) === Errno.lockWaitTimeout) await rollBackDetached(connection.tenants)
+      if (errnoOf(error) === Errno.lockWaitTimeout) await rollBackDetached(connection.tenants, family)
       else if (errnoOf(error) === Errno.cannotRemoveDirectory) await dropStrayTables(name)
       else throw error
       await endSessions(connection.tenants, name)
@@ -145,20 +145,25 @@ export function createDatabases({ connection, family }: Deps): Databases {
   }
 
   /**
-   * Drops an incomplete database, then its mark. Prepared XA transactions are rolled back before: MySQL 5.7 drops the database in spite of
-   * them, and they would survive with the locks and the undo log of tables that no longer exist.
+   * Ends the tenant's work in its database before that is dropped. MySQL 5.7 drops a database in spite of prepared XA transactions, which would
+   * survive with the locks and the undo log of tables that no longer exist. @returns false while a killed session goes on
    */
+  async function vacate(name: string): Promise<boolean> {
+    const haveEnded = await endSessions(connection.tenants, name)
+    await rollBackDetached(connection.tenants, family)
+    return haveEnded
+  }
+
+  /** Drops an incomplete database, then its mark. */
   async function removeMarked(name: string): Promise<void> {
-    await endSessions(connection.tenants, name)
-    await rollBackDetached(connection.tenants)
+    await vacate(name)
     await dropDatabase(name)
     await dropDatabase(markOf(name))
   }
 
   /** Removes the database of a tenant that cannot log in. @returns false while a killed session keeps locks in it */
   async function tryRemove(name: string): Promise<boolean> {
-    const haveEnded = await endSessions(connection.tenants, name)
-    await rollBackDetached(connection.tenants)
+    const haveEnded = await vacate(name)
     try {
       await dropDatabase(name, haveEnded ? ATTEMPTS : 1)
     } catch (error) {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
+import type { MysqlFamily } from './catalog.ts'
 import type { Session } from './connection.ts'
 import { Errno, errnoOf } from './errors.ts'
 
@@ -73,9 +74,13 @@ interface Prepared {
  * Rolls back the prepared XA transactions whose session has ended. They keep their row locks and metadata locks, survive a restart, and do
  * not show which tenant they belong to. Returns their identifiers. `which`: identifiers of the transactions to consider; default: all.
  */
-export async function rollBackDetached(session: Session, which?: ReadonlySet<string>): Promise<readonly string[]> {
+export async function rollBackDetached(
+  session: Session,
+  family: MysqlFamily,
+  which?: ReadonlySet<string>,
+): Promise<readonly string[]> {
   const rolledBack: string[] = []
-  for (const xid of await listPrepared(session)) {
+  for (const xid of await listPrepared(session, family)) {
     if (which && !which.has(xid)) continue
     try {
       await session.query(`XA ROLLBACK ${xid}`)
@@ -89,10 +94,9 @@ export async function rollBackDetached(session: Session, which?: ReadonlySet<str
 }
 
 /** Returns the identifiers of all prepared XA transactions, as the literals of XA ROLLBACK. */
-export async function listPrepared(session: Session): Promise<readonly string[]> {
+export async function listPrepared(session: Session, family: MysqlFamily): Promise<readonly string[]> {
   // A MariaDB server has no CONVERT XID; its plain output is binary.
-  const isMariadb = (await session.query<{ v: string }>('SELECT VERSION() AS v'))[0]?.v.includes('MariaDB') ?? false
-  const rows = await session.query<Prepared>(isMariadb ? 'XA RECOVER' : 'XA RECOVER CONVERT XID')
+  const rows = await session.query<Prepared>(family === 'mariadb' ? 'XA RECOVER' : 'XA RECOVER CONVERT XID')
   return rows.map(({ formatID, gtrid_length: length, data }) => {
     const hex = typeof data === 'string' ? data.replace(/^0x/, '') : data.toString('hex')
     return `X'${hex.slice(0, 2 * length)}',X'${hex.slice(2 * length)}',${formatID}`

@@ -95,7 +95,7 @@ function isPast({ time, open }: Process, { isIdle, sinceMs }: Watched, bounds: S
 interface PreparedReview {
   /** Prepared XA transactions and the time at which each was first seen, in ms. */
   readonly prepared: ReadonlyMap<string, number>
-  /** Those past the bound. */
+  /** Identifiers of the transactions past their bound. */
   readonly forgotten: readonly string[]
 }
 
@@ -146,9 +146,9 @@ export function createWatchdog(
   let prepared: PreparedReview['prepared'] = new Map()
 
   async function rollBackForgotten(bounds: SessionBounds, nowMs: number): Promise<void> {
-    const review = reviewPrepared(await listPrepared(session), prepared, bounds, nowMs)
+    const review = reviewPrepared(await listPrepared(session, family), prepared, bounds, nowMs)
     prepared = review.prepared
-    if (review.forgotten.length > 0) await rollBackDetached(session, new Set(review.forgotten))
+    if (review.forgotten.length > 0) await rollBackDetached(session, family, new Set(review.forgotten))
   }
 
   async function listProcesses(): Promise<readonly (Process & Row)[]> {

@@ -47,7 +47,7 @@ const END_OLD = `
 /**
  * Creates the guard of the server's notification queue. A listening session that is in a transaction keeps what was sent since from being
  * removed, and a full queue makes each NOTIFY of every database fail. The queue does not show which sessions listen, so the guard suspends the
- * tenant that fills it, whoever keeps it from shrinking.
+ * tenant that fills it, also when another one keeps it from shrinking.
  */
 export function createQueueGuard(connection: Connection, bounds: Partial<QueueBounds> = {}): () => Promise<QueueGuarded> {
   const { suspendAt, endAt } = { ...BOUNDS, ...bounds }

@@ -21,7 +21,7 @@ export async function suspend(
 
 /** Returns the name of the role; nothing when its password could not be expired. */
 async function suspendRole(connection: Pick<Connection, 'tenants' | 'ended'>, role: number): Promise<readonly string[]> {
-  const expired = await ignoringLocks(expirePasswords(connection, 'oid = $1', [role]))
+  const expired = await expirePassword(connection, 'oid = $1', role)
   const [found] = await connection.tenants.query<{ name: string }>(
     'SELECT rolname AS name FROM pg_roles WHERE oid = $1 AND NOT rolsuper',
     [role],
@@ -45,15 +45,17 @@ export function suspensionsOf(roles: readonly string[], cause: SuspensionCause):
   return roles.filter((name) => kindOf(name) === 'tenant').map((name) => ({ name, cause }))
 }
 
-/** Expires the passwords of the roles that meet a condition on `values`. Returns their names. */
-export async function expirePasswords(
+/** Expires the password of the role that meets a condition on $1. Returns its name; nothing when its tenant keeps it locked. */
+export async function expirePassword(
   { tenants }: Pick<Connection, 'tenants'>,
   condition: string,
-  values: unknown[],
+  role: number | string,
 ): Promise<readonly string[]> {
-  const expired = await tenants.query<{ name: string }>(
-    `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE ${condition} AND NOT rolsuper RETURNING rolname AS name`,
-    values,
+  const expired = await ignoringLocks(
+    tenants.query<{ name: string }>(
+      `UPDATE pg_authid SET rolvaliduntil = '-infinity' WHERE ${condition} AND NOT rolsuper RETURNING rolname AS name`,
+      [role],
+    ),
   )
   return expired.map(({ name }) => name)
 }

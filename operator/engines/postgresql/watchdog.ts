@@ -3,7 +3,7 @@ import type { Connection, Session } from './connection.ts'
 import { createQueueGuard, type QueueBounds } from './notification-queue.ts'
 import { SESSION_ID } from './sessions/ended-sessions.ts'
 import { type CatalogBounds, createCatalogGuard } from './shared-catalogs.ts'
-import { expirePasswords, ignoringLocks, suspend, suspensionsOf } from './suspension.ts'
+import { expirePassword, suspend, suspensionsOf } from './suspension.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
 interface ServerBounds extends Partial<CatalogBounds>, Partial<QueueBounds> {
@@ -85,7 +85,7 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     const roles = [...new Set(survivors.map(({ role }) => role))]
     // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
     for (const role of roles)
-      await ignoringLocks(expirePasswords(connection, `rolname = $1 AND rolvaliduntil IS DISTINCT FROM '-infinity'`, [role]))
+      await expirePassword(connection, `rolname = $1 AND rolvaliduntil IS DISTINCT FROM '-infinity'`, role)
     const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
     return { suspended: suspensionsOf(roles, SuspensionCause.statement), needsRestart }
   }

@@ -10,7 +10,7 @@ import type { EngineSize } from '../../engines/size.ts'
 import type { EnginePod } from '../kubernetes/engine-pod.ts'
 import { choosePort } from '../process/address.ts'
 import { writeDurably } from '../process/files/durable-files.ts'
-import { makeDirectories, type Record as ServerRecord, readRecord, writeRecord } from '../process/files/paths.ts'
+import { madeBy, makeDirectories, type Record as ServerRecord, readRecord, writeRecord } from '../process/files/paths.ts'
 import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
 import type { EngineCertificate } from '../process/programs/program.ts'
 import type { EngineUser } from '../process/spawn/engine-user.ts'
@@ -151,13 +151,13 @@ interface Start {
 async function start(deps: BringUpDeps, { credentials, former }: Start, signal: AbortSignal): Promise<Supervised> {
   const { docker, paths, serves, user, logger } = deps
   await removeContainers(deps)
-  const made = former && (former.made ?? former.version)
-  if (made !== undefined) assertSameSeries({ family: partsOf(serves.motor).family, made, offered: serves.version })
+  const made = former ? madeBy(former) : serves.version
+  assertSameSeries({ family: partsOf(serves.motor).family, made, offered: serves.version })
   const port = await choosePort({ host: LOOPBACK, preferred: former?.port, reserved: await deps.reservedPorts() })
   const desired = await desiredOn(port, deps, credentials)
   // Before any data: the record decides which runtime a server belongs to.
   await writeRecord(paths, {
-    ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, made: made ?? serves.version },
+    ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, made },
     ...{ listen: LOOPBACK, port, uid: user.uid },
   })
   await writeFiles(deps, desired)

@@ -74,7 +74,7 @@ elif [ -n "$offered" ] && [ "$(series "$made")" != "$(series "$offered")" ]; the
 fi
 `
 
-/** The same for PostgreSQL, whose data directory has the series in a file of its own. */
+/** Lines of `initialise` that refuse an image of another series of PostgreSQL, whose data directory has the series in a file of its own. */
 export const refuseOtherPostgresql = (data: string): string => `if [ -r ${data}/PG_VERSION ]; then
   series() { printf %s "\${1%%.*}"; }
   ${readOffered({ program: 'postgres', before: '(PostgreSQL) ' }).trimEnd().replaceAll('\n', '\n  ')}

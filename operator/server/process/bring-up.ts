@@ -17,7 +17,7 @@ import type { EngineUser } from './spawn/engine-user.ts'
 import { findServing, withLock, CLEAN_SHUTDOWN, stopServing } from './spawn/serving.ts'
 import { initialiseData } from './data/initialise.ts'
 import { type RestoreData, restoreData } from './data/restore.ts'
-import { makeDirectories, type ServerPaths, type Record, writeRecord } from './files/paths.ts'
+import { madeBy, makeDirectories, type ServerPaths, type Record, writeRecord } from './files/paths.ts'
 import { choosePort } from './address.ts'
 import { mainProcess, type ProcessId, sendSignal, watchExit } from './spawn/proc.ts'
 import type { EngineCertificate, EngineProgram } from './programs/program.ts'
@@ -124,8 +124,11 @@ async function start(deps: BringUpDeps, { installation, credentials, former }: S
   const { paths, program, binaries, listen, logger } = deps
   await stopServing(paths, program, CLEAN_SHUTDOWN)
   await makeDirectories(paths, deps.user)
-  const made = (await exists(paths.data)) ? madeBy(deps, former) : binaries.version
-  if (await exists(paths.data)) await takeOver(deps)
+  const hasData = await exists(paths.data)
+  // Data without a record are taken over by the present server.
+  const made = hasData && former ? madeBy(former) : binaries.version
+  assertSameSeries({ family: binaries.family, made, offered: binaries.version })
+  if (hasData) await takeOver(deps)
   else if (deps.restore)
     await restoreData({ ...deps, ...deps.confinement, installation, restore: deps.restore }, credentials, signal)
   else await initialiseData({ ...deps, ...deps.confinement, installation }, credentials, signal)
@@ -150,17 +153,6 @@ async function start(deps: BringUpDeps, { installation, credentials, former }: S
   attend(deps, exited, signal)
   void reserve.keep(signal)
   return { process: main, port, exited }
-}
-
-/**
- * Returns the version of the server that made the data. Data without a record are taken over by the present server.
- * @throws MooringError `other_series`
- */
-function madeBy({ binaries }: BringUpDeps, former: Record | undefined): string {
-  const { family, version } = binaries
-  const made = former?.made ?? former?.version ?? version
-  assertSameSeries({ family, made, offered: version })
-  return made
 }
 
 /** Gives the server's user data of an older version or of another user; the former server's processes have ended by now. */

@@ -15,11 +15,7 @@ describe.each(underTest(MOTORS))('a statement on $motor that no KILL ends, with 
     const session = await bench.as(await bench.tenant(name))
     await session.query('CREATE TABLE t (n INT)')
     await session.query('INSERT INTO t VALUES (1)')
-    session.query(`${STUBBORN} FROM t`).catch(() => undefined)
-    const root = await bench.root()
-    const isRunning = `SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ${session.threadId} AND INFO IS NOT NULL`
-    await until(async () => (await rows(root, isRunning)).length > 0)
-    await root.end()
+    await bench.busy(session, `${STUBBORN} FROM t`)
   }
 
   test('delays no rotation or deletion of its tenant: the data are removed when it has ended', async () => {

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Connection } from 'mysql2/promise'
 import { describe, expect, test } from 'vitest'
 import type { Enforced, SessionBounds } from '../../../operator/engines/engine.ts'
 import { underTest } from '../../support/families/motors-under-test.ts'
@@ -26,23 +25,13 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
     await until(async () => (await enforce(bounds))[what] > 0)
   }
 
-  /** Starts a statement that takes long, and waits until the server runs it. */
-  async function busy(client: Connection, sql = 'SELECT SLEEP(100)'): Promise<void> {
-    // It ends with an error, or with the result of an interrupted sleep.
-    client.query(sql).catch(() => undefined)
-    const root = await bench.root()
-    const isRunning = `SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ${client.threadId} AND INFO IS NOT NULL`
-    await until(async () => (await rows(root, isRunning)).length > 0)
-    await root.end()
-  }
-
   test('touches nothing within the bounds, nor the administrator', async () => {
     const session = await bench.as(await bench.tenant('calm'))
     await session.query('CREATE TABLE t (n INT)')
     await session.beginTransaction()
     await session.query('INSERT INTO t VALUES (1)')
     const root = await bench.root()
-    await busy(root)
+    await bench.busy(root)
     await bench.as({ name: 'calm', password: 'password-of-calm' })
     await enforce({ statementMs: 1 })
     await enforce({ statementMs: 1 })
@@ -53,11 +42,11 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
 
   test('cancels a statement past its bound, and ends the session the second time', async () => {
     const session = await bench.as(await bench.tenant('slow'))
-    await busy(session)
+    await bench.busy(session)
     await untilEnforced('cancelled', { statementMs: 10 })
     // The session goes on: only its statement was cancelled.
     await until(async () => (await ask(session, 'SELECT 1')) === 1)
-    await busy(session)
+    await bench.busy(session)
     await untilEnforced('ended', { statementMs: 10 })
     await expect(session.query('SELECT 1')).rejects.toThrow()
   })
@@ -65,10 +54,10 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
   test('measures a statement by its own clock when the session shifts that of the server', async () => {
     const session = await bench.as(await bench.tenant('shifter'))
     await session.query('SET timestamp = UNIX_TIMESTAMP() + 100000')
-    await busy(session)
+    await bench.busy(session)
     await untilEnforced('cancelled', { statementMs: 1_500 })
     await session.query('SET timestamp = 1')
-    await busy(session)
+    await bench.busy(session)
     await untilEnforced('ended', { statementMs: 1_500 })
   })
 
@@ -119,7 +108,7 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
     'requires a restart for an expression that no KILL stops, and suspends its tenant until the sweep',
     async () => {
       const tenant = await bench.tenant('stubborn')
-      await busy(await bench.as(tenant), STUBBORN)
+      await bench.busy(await bench.as(tenant), STUBBORN)
       // Within its bounds it may go on.
       for (let check = 0; check < 5; check++) expect(await enforce()).toEqual({ cancelled: 0, ended: 0 })
       expect(await enforce({ statementMs: 1 })).toEqual({ cancelled: 1, ended: 0 })
@@ -139,7 +128,7 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
   test(
     'requires a restart for such an expression of a tenant that is being deleted',
     async () => {
-      await busy(await bench.as(await bench.tenant('deleted')), STUBBORN)
+      await bench.busy(await bench.as(await bench.tenant('deleted')), STUBBORN)
       await bench.admin.drop('deleted')
       // A tenant can ask for its deletion at any time: within its bound the statement may go on.
       for (let check = 0; check < 5; check++) expect(await enforce()).toEqual({ cancelled: 0, ended: 0 })
@@ -158,7 +147,7 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
       await session.beginTransaction()
       await session.query("INSERT INTO t VALUES (0, 'x'), (1, 'x'), (2, 'x'), (3, 'x'), (4, 'x'), (5, 'x'), (6, 'x'), (7, 'x')")
       for (let rows = 8; rows < 200_000; rows *= 2) await session.query(`INSERT INTO t SELECT n + ${rows}, x FROM t`)
-      await busy(session, 'SELECT SLEEP(100)')
+      await bench.busy(session, 'SELECT SLEEP(100)')
       const root = await bench.root()
       await root.query(`KILL ${session.threadId}`)
       for (let check = 0; check < 6; check++) await enforce({ statementMs: 1 })
@@ -175,7 +164,7 @@ describe.each(underTest(MOTORS))('enforce on $motor', ({ motor }) => {
     await sessions[0]?.query('CREATE TABLE t (n INT)')
     await sessions[0]?.query('LOCK TABLES t WRITE')
     await sessions[1]?.query("SELECT GET_LOCK('mooring', 1)")
-    if (sessions[2]) await busy(sessions[2], 'CREATE TABLE u AS SELECT SLEEP(100)')
+    if (sessions[2]) await bench.busy(sessions[2], 'CREATE TABLE u AS SELECT SLEEP(100)')
     expect(await enforce()).toEqual({ cancelled: 0, ended: 0 })
     expect((await bench.admin.sizes('all')).has('greedy')).toBe(true)
     await bench.admin.drop('greedy')

@@ -18,6 +18,8 @@ export interface MysqlBench {
   as(tenant: Tenant, database?: string): Promise<Connection>
   /** Opens a session of the administrator. */
   root(): Promise<Connection>
+  /** Starts a statement that takes long, by default a sleep, and waits until the server runs it. */
+  busy(client: Connection, sql?: string): Promise<void>
 }
 
 export const familyOf = (motor: MysqlMotor): MysqlFamily => (partsOf(motor).family === 'mariadb' ? 'mariadb' : 'mysql')
@@ -54,6 +56,14 @@ export function mysqlBench(motor: MysqlMotor): MysqlBench {
     },
     as: (tenant, database = tenant.name) => now().server.client({ user: tenant.name, password: tenant.password, database }),
     root: () => now().server.client({ multipleStatements: true }),
+    async busy(client, sql = 'SELECT SLEEP(100)') {
+      // It ends with an error, or with the result of an interrupted sleep.
+      client.query(sql).catch(() => undefined)
+      const root = await now().server.client()
+      const isRunning = `SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ${client.threadId} AND INFO IS NOT NULL`
+      await until(async () => (await rows(root, isRunning)).length > 0)
+      await root.end()
+    },
   }
 }
 

@@ -103,6 +103,9 @@ const Record = z.object({
 /** Content of `process.json`: how a server was started. With it the port stays, and the process is found after a crash. */
 export type Record = z.output<typeof Record>
 
+/** Returns the version of the server that made the data of a record. */
+export const madeBy = ({ made, version }: Record): string => made ?? version
+
 /** Reads a record; undefined when the file is missing or invalid. */
 export async function readRecord(paths: ServerPaths): Promise<Record | undefined> {
   try {
