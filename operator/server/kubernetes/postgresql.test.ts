@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmod, mkdir, mkdtempDisposable, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtempDisposable, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -17,6 +17,9 @@ test('logins without TLS are rejected, also from within the pod', () => {
   expect(files['postgresql.conf']).toContain("ssl = 'on'")
 })
 
+/** Utilities that docs/images.md requires of an image of PostgreSQL, besides a shell. */
+const UTILITIES = ['rm', 'mv', 'cp', 'dd', 'chmod', 'sync', 'mkdir', 'ls', 'wc', 'grep', 'sed', 'readlink', 'dirname']
+
 /** Directory in place of the volume, and an `initdb` that records its calls. */
 async function stage(initdb: string) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'initialise-'))
@@ -24,23 +27,24 @@ async function stage(initdb: string) {
   await Promise.all([mkdir(bin), mkdir(volume)])
   const password = join(directory.path, 'password')
   const [told, asked] = [join(directory.path, 'told'), join(directory.path, 'asked')]
-  const programs = { initdb, postgres: `echo "$@" >'${asked}'; cat >'${told}'` }
+  const programs = { initdb, postgres: `echo "$@" >'${asked}'; /bin/cat >'${told}'` }
   for (const [name, text] of Object.entries(programs)) {
     await writeFile(join(bin, name), `#!/bin/sh\n${text}\n`)
     await chmod(join(bin, name), 0o755)
   }
+  for (const name of UTILITIES) await symlink((await run('sh', ['-c', `command -v ${name}`])).stdout.trim(), join(bin, name))
   const script = (files['initialise.sh'] ?? '')
     .replaceAll(postgresqlPod.dataMount, volume)
     .replaceAll(`${at.admin}/password`, password)
-  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
+  const env = { ...process.env, PATH: bin }
   return {
     /** Replaces the server program by one that prints this for `--version`. */
     offer: (version: string) =>
-      writeFile(join(bin, 'postgres'), `#!/bin/sh\n[ "$1" != --version ] || { echo '${version}'; exit; }; cat >'${told}'\n`),
+      writeFile(join(bin, 'postgres'), `#!/bin/sh\n[ "$1" != --version ] || { echo '${version}'; exit; }; /bin/cat >'${told}'\n`),
     run: async (secret = 'drawn') => {
       await writeFile(password, secret)
       await rm(told, { force: true })
-      return run('sh', ['-c', script], { env })
+      return run('/bin/sh', ['-c', script], { env })
     },
     /** Statement and arguments of the server in single-user mode. */
     told: async () => ({ sql: await readFile(told, 'utf8').catch(() => undefined), args: await readFile(asked, 'utf8') }),
@@ -61,7 +65,7 @@ test('a data directory is created once', async () => {
 })
 
 test('a new data directory has no free space maps and visibility maps', async () => {
-  await using volume = await stage(`${MAKES} && mkdir -p "$2/base/1" && cd "$2/base/1" && touch 1247 1247_fsm 1247_vm`)
+  await using volume = await stage(`${MAKES} && mkdir -p "$2/base/1" && cd "$2/base/1" && /bin/touch 1247 1247_fsm 1247_vm`)
   await volume.run()
   expect((await volume.holds()).filter((name) => name.includes('1247'))).toEqual(['pgdata/base/1/1247'])
 })

@@ -78,7 +78,7 @@ fi
 export const refuseOtherPostgresql = (data: string): string => `if [ -r ${data}/PG_VERSION ]; then
   series() { printf %s "\${1%%.*}"; }
   ${readOffered({ program: 'postgres', before: '(PostgreSQL) ' }).trimEnd().replaceAll('\n', '\n  ')}
-  made=$(cat ${data}/PG_VERSION)
+  IFS= read -r made <${data}/PG_VERSION || :
   if [ -n "$offered" ] && [ "$made" != "$(series "$offered")" ]; then
     ${refuse('postgresql')}
   fi
