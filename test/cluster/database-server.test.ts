@@ -244,7 +244,7 @@ test('a removed server leaves no objects behind', async () => {
 
 test('restart replaces the pod of a server with a statement that nothing ends, which keeps its data', async () => {
   const client = await bench.connect(server)
-  await client.query('CREATE TABLE kept AS SELECT 1 AS n')
+  await client.query('CREATE TABLE restarted AS SELECT 1 AS n')
   await loop(await bench.connect(server))
   const before = await bench.store.get(Pod, podKey())
   await bench.runtime.restart(server)
@@ -255,6 +255,6 @@ test('restart replaces the pod of a server with a statement that nothing ends, w
   }, LATER)
   await expect(client.query('SELECT 1')).rejects.toThrow()
   const again = await bench.connect(server)
-  expect((await again.query('SELECT n FROM kept')).rows).toEqual([{ n: 1 }])
-  await again.query('DROP TABLE kept')
+  expect((await again.query('SELECT n FROM restarted')).rows).toEqual([{ n: 1 }])
+  await again.query('DROP TABLE restarted')
 })
