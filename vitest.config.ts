@@ -194,7 +194,7 @@ export default defineConfig({
           ...ON_A_CLUSTER,
           include: [
             'test/cluster/{kubectl,kubectl-tunnels,permissions,chart-values}.test.ts',
-            'test/behaviour/{instances,tunnels,audit}.test.ts',
+            'test/behaviour/{instances,tunnels}.test.ts',
           ],
           ...BESIDE,
         },

@@ -19,7 +19,7 @@ const template = (values: object, ...more: string[]) =>
     input: JSON.stringify(values),
   })
 
-describe('the chart rejects invalid values with the value and the rule', () => {
+describe.concurrent('the chart rejects invalid values with the value and the rule', () => {
   test.each([
     { does: 'an unknown name', values: { replicas: 3 }, says: "additional properties 'replicas' not allowed" },
     {

@@ -10,6 +10,7 @@ import { StoreError, type Store } from '../../store/port.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { loadClusterConfig } from '../../store/kubernetes/credentials.ts'
 import { type ControlPlane, startControlPlane, eventually } from './support/control-plane.ts'
+import { onlyInFull } from '../support/scope.ts'
 import { startSilentProxy } from './support/silent-proxy.ts'
 
 let plane: ControlPlane
@@ -81,19 +82,23 @@ describe('an API server that restarts', () => {
     expect(follower.codes).toContain('unavailable')
   })
 
-  test('answers reads or is unavailable after SIGTERM, and answers again after the start', async () => {
-    await make('read')
-    const reading = new AbortController()
-    const outcomes = (async () => {
-      while (!reading.signal.aborted) await direct.get(SharedInstance, { namespace, name: 'read' }).catch(onlyUnavailable)
-    })()
-    await plane.apiServer.stop('SIGTERM')
-    await plane.apiServer.start()
-    await plane.ready()
-    expect((await direct.get(SharedInstance, { namespace, name: 'read' }))?.metadata.name).toBe('read')
-    reading.abort()
-    await outcomes
-  })
+  // It takes 20 s: the API server waits for the ends of its watches.
+  test.each(onlyInFull('SIGTERM'))(
+    'answers reads or is unavailable after %s, and answers again after the start',
+    async (signal) => {
+      await make('read')
+      const reading = new AbortController()
+      const outcomes = (async () => {
+        while (!reading.signal.aborted) await direct.get(SharedInstance, { namespace, name: 'read' }).catch(onlyUnavailable)
+      })()
+      await plane.apiServer.stop(signal)
+      await plane.apiServer.start()
+      await plane.ready()
+      expect((await direct.get(SharedInstance, { namespace, name: 'read' }))?.metadata.name).toBe('read')
+      reading.abort()
+      await outcomes
+    },
+  )
 })
 
 function onlyUnavailable(error: unknown): undefined {

@@ -11,6 +11,7 @@ import { type MortalMooring, startMortal } from '../support/deployment/mortal-mo
 import { openStateOf } from '../support/deployment/data-directory.ts'
 import { type Person, person } from '../support/edge/openssh.ts'
 import { LATER } from '../support/patience.ts'
+import { onlyInFull } from '../support/scope.ts'
 
 const TUNNELS = '/v1/organizations/default/namespaces/default/tunnels'
 
@@ -76,7 +77,7 @@ async function expectServed(tunnel: TunnelRecord): Promise<void> {
   expect(client.said()).toContain(tunnel.url)
 }
 
-test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
+test.each(['tunnel.obtain', ...onlyInFull('tunnel.mark', 'tunnel.assign')])(
   'a repeated request gets the tunnel with the reserved hostname and one certificate after kill -9 at %s',
   async (step) => {
     expect(await mooring.expectKilledAt(step, () => post(step))).toBeUndefined()
@@ -96,7 +97,7 @@ test.each(['tunnel.mark', 'tunnel.assign', 'tunnel.obtain'])(
   },
 )
 
-test.each(['tunnel.forget-certificate', 'tunnel.release'])(
+test.each(['tunnel.release', ...onlyInFull('tunnel.forget-certificate')])(
   'a deletion finishes without help, ends the service and frees its key after kill -9 at %s',
   async (step) => {
     const tunnel = await create(step)

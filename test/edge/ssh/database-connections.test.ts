@@ -13,7 +13,7 @@ const PORT = 5432
 const KIB = 1024
 const MIB = 1024 * KIB
 /** Connections to a database in this file. */
-const CONNECTIONS = 4
+const CONNECTIONS = 2
 
 let edge: Awaited<ReturnType<typeof startSshEdge>>
 /** Connection to the server, which reads nothing before `resume`. */

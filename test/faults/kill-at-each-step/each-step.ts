@@ -5,6 +5,7 @@ import { mainProcesses, tenantsListed, tenantsOf } from '../../support/deploymen
 import { type MortalMooring, startMortal } from '../../support/deployment/mortal-mooring.ts'
 import { clientOf } from '../../support/families/family-client.ts'
 import { LATER } from '../../support/patience.ts'
+import { onlyInFull } from '../../support/scope.ts'
 
 /** Kills Mooring (SIGKILL) at each step of an instance of the motor, and starts it again. */
 export function killAtEachStep(motor: Motor): void {
@@ -33,7 +34,7 @@ export function killAtEachStep(motor: Motor): void {
     expect(login).toEqual({ isRefused: true })
   }
 
-  test.each(['claim.secret', 'claim.claim', 'claim.verify', 'claim.status'])(
+  test.each(['claim.claim', ...onlyInFull('claim.secret', 'claim.verify', 'claim.status')])(
     'a repeated request gets the one database with a working password after kill -9 at %s',
     async (step) => {
       const before = await mooring.dieAt(step, () => create(step))
@@ -47,7 +48,7 @@ export function killAtEachStep(motor: Motor): void {
     },
   )
 
-  test.each(['claim.secret', 'claim.claim'])(
+  test.each(['claim.secret', ...onlyInFull('claim.claim')])(
     'a repeated request gets one copy of the template after kill -9 at %s',
     async (step) => {
       const { instance: template } = (await create('template')).body.data
@@ -60,7 +61,7 @@ export function killAtEachStep(motor: Motor): void {
     },
   )
 
-  test.each(['reset.reset', 'reset.verify', 'reset.status'])(
+  test.each(['reset.reset', ...onlyInFull('reset.verify', 'reset.status')])(
     'a reset finishes without help and keeps the credentials after kill -9 at %s',
     async (step) => {
       const { instance } = (await create(step)).body.data
@@ -73,7 +74,7 @@ export function killAtEachStep(motor: Motor): void {
     },
   )
 
-  test.each(['change.renew-secret', 'change.password', 'change.verify'])(
+  test.each(['change.password', ...onlyInFull('change.renew-secret', 'change.verify')])(
     'the next answer of a rotation has the working password after kill -9 at %s',
     async (step) => {
       const { instance: old } = (await create(step)).body.data
@@ -87,20 +88,23 @@ export function killAtEachStep(motor: Motor): void {
     },
   )
 
-  test.each(['change.disable', 'change.enable'])('the requested isEnabled takes effect after kill -9 at %s', async (step) => {
-    const { instance } = (await create(step)).body.data
-    const isEnabled = step === 'change.enable'
-    const path = `/v1/instances/${instance.id}`
-    if (isEnabled) await mooring.call('PATCH', path, { body: { isEnabled: false } })
-    await mooring.dieAt(step, () => mooring.call('PATCH', path, { body: { isEnabled } }))
-    await expect.poll(async () => (await mooring.call('GET', path)).body.data.instance.isEnabled, LATER).toBe(isEnabled)
-    if (isEnabled) expect(await client.user(instance)).toBe(instance.user)
-    else await expectRefused(instance)
-    await mooring.call('DELETE', path)
-    await expectOneOfEach()
-  })
+  test.each(['change.disable', ...onlyInFull('change.enable')])(
+    'the requested isEnabled takes effect after kill -9 at %s',
+    async (step) => {
+      const { instance } = (await create(step)).body.data
+      const isEnabled = step === 'change.enable'
+      const path = `/v1/instances/${instance.id}`
+      if (isEnabled) await mooring.call('PATCH', path, { body: { isEnabled: false } })
+      await mooring.dieAt(step, () => mooring.call('PATCH', path, { body: { isEnabled } }))
+      await expect.poll(async () => (await mooring.call('GET', path)).body.data.instance.isEnabled, LATER).toBe(isEnabled)
+      if (isEnabled) expect(await client.user(instance)).toBe(instance.user)
+      else await expectRefused(instance)
+      await mooring.call('DELETE', path)
+      await expectOneOfEach()
+    },
+  )
 
-  test.each(['delete.drop', 'delete.forget-secret', 'delete.release'])(
+  test.each(['delete.drop', 'delete.release', ...onlyInFull('delete.forget-secret')])(
     'a deletion finishes without help and frees its key after kill -9 at %s',
     async (step) => {
       const { instance } = (await create(step)).body.data
