@@ -36,7 +36,7 @@ export const InstanceReason = {
   TemplateInUse: 'TemplateInUse',
   /** The database exceeds its size limit. Its login is disabled until the instance is reset or deleted. */
   SizeExceeded: 'SizeExceeded',
-  /** The database has disappeared from the server. It is reported, never recreated empty without a request. */
+  /** The database or its server has disappeared. It is reported, never recreated empty without a request: a reset. */
   DatabaseMissing: 'DatabaseMissing',
   /** A Secret of another owner has the name of the credential Secret. That Secret is not changed. */
   SecretTaken: 'SecretTaken',
@@ -103,7 +103,10 @@ export const SharedInstance = defineKind({
     isEnabled: z.boolean().optional().describe('Whether the login is enabled.'),
     engineVersion: z.string().max(64).optional().describe('Engine version that the server reports.'),
     serverRef: z
-      .object({ name: z.string().max(253).describe('Name of the DatabaseServer.') })
+      .object({
+        name: z.string().max(253).describe('Name of the DatabaseServer.'),
+        uid: z.string().max(64).optional().describe('Uid of the DatabaseServer when the database was last seen on it.'),
+      })
       .optional()
       .describe('DatabaseServer that holds the database, in the namespace mooring-shared.'),
     extensions: z.array(ExtensionName).max(64).optional().describe('Extensions that are in the database.'),

@@ -12,8 +12,8 @@ export interface ObservedMotor {
   readonly free: number
   /** Instances that wait for a slot. */
   readonly waiting: number
-  /** Ordinals of the existing servers. */
-  readonly ordinals: readonly number[]
+  /** Whether a server with this ordinal exists, or an instance names a former one. */
+  readonly isTaken: (ordinal: number) => boolean
 }
 
 /** Time within which a server is expected back after a restart, or a move to another node. */
@@ -31,11 +31,11 @@ export function usefulForMs(server: DatabaseServer, now: number): number {
 }
 
 /** Ordinal of the server to create, or undefined. A warm motor keeps free slots; a cold one gets a server on demand. Pure. */
-export function nextServer({ warm, headroom, free, waiting, ordinals }: ObservedMotor): number | undefined {
+export function nextServer({ warm, headroom, free, waiting, isTaken }: ObservedMotor): number | undefined {
   const desired = Math.max(waiting, warm ? headroom : 0)
   if (free >= desired) return undefined
   let ordinal = 1
-  while (ordinals.includes(ordinal)) ordinal += 1
+  while (isTaken(ordinal)) ordinal += 1
   return ordinal
 }
 

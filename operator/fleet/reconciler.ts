@@ -68,7 +68,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
     const waiting = quota.countAdmissible(
       instances.byIndex('waiting', waitingFor(region.spec.id, motor)).filter(({ metadata }) => !slots.has(metadata.uid)),
     )
-    const ordinals = mine.map(ordinalOf)
+    const ordinals = new Set(mine.map(ordinalOf))
     const ordinal = nextServer({
       motor,
       warm,
@@ -76,7 +76,8 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       headroom: Math.ceil(deps.capacity / 2),
       free: useful.reduce((sum, { server }) => sum + slots.freeOn(server), 0),
       waiting,
-      ordinals,
+      isTaken: (ordinal) =>
+        ordinals.has(ordinal) || instances.byIndex('server', serverName(motor, region.spec.regionId, ordinal)).length > 0,
     })
     const ends = useful.map(({ forMs }) => forMs)
     if (ordinal !== undefined) {

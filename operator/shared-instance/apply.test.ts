@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { databaseServer, claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import type { EngineAdmin } from '../engines/engine.ts'
+import { type EngineAdmin, LoginState } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { applyActions } from './apply.ts'
 import type { Observation } from './observe.ts'
@@ -9,7 +9,7 @@ import { createSuspicions } from './slots.ts'
 
 const instance = sharedInstance({ status: { ...claimedStatus, serverRef: { name: 'server-1' } } })
 
-function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
+function seenWith(admin: Pick<EngineAdmin, 'find' | 'reset'>): Observation {
   return {
     observed: {
       ...{
@@ -19,6 +19,7 @@ function seenWith(admin: Pick<EngineAdmin, 'reset'>): Observation {
         template: 'none',
         oversize: false,
         missing: false,
+        inDoubt: false,
         passwordChanged: false,
         extensionsChanged: false,
         secret: undefined,
@@ -46,7 +47,8 @@ test.each([
     suspicions: createSuspicions(),
     mayAct,
   }
-  const applied = applyActions(deps, seenWith({ reset }), ['reset'])
+  const find = () => Promise.resolve({ database: true, login: LoginState.enabled })
+  const applied = applyActions(deps, seenWith({ find, reset }), ['reset'])
   if (resets > 0) await applied
   else await expect(applied).rejects.toMatchObject({ code: 'engine_unavailable' })
   expect(reset).toHaveBeenCalledTimes(resets)

@@ -3,7 +3,7 @@ import { FINALIZER } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { ignoringGone, keyOf, keyToString, type Store } from '../../store/port.ts'
 import { stepDone } from '../reporter.ts'
-import { EngineCode, type InstalledExtensions, type Limits } from '../engines/engine.ts'
+import { EngineCode, type InstalledExtensions, type Limits, LoginState } from '../engines/engine.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { ownerOf } from '../server/discarded.ts'
 import {
@@ -146,9 +146,9 @@ async function rewrite(deps: ApplyDeps, seen: Observation, action: 'renew-secret
   const fresh = freshCredentials(instance, address)
   const kept = action === 'move-secret' ? existing(seen) : seen.credentials
   // A name is permanent: when the Secret is damaged or gone, the name follows from the status.
-  const { name, server } = kept ?? fresh
+  const { name } = kept ?? fresh
   const { password, passwordVersion, passwordId = fresh.passwordId } = action === 'move-secret' ? existing(seen) : fresh
-  const credentials = { ...fresh, name, server, password, passwordVersion, passwordId }
+  const credentials = { ...fresh, name, password, passwordVersion, passwordId }
   await updateCredentials(deps.store, instance, { credentials, address })
   return credentials
 }
@@ -171,7 +171,12 @@ async function onEngine(deps: ApplyDeps, seen: Observation, action: EngineAction
     claim: () => admin.claim(tenantOf(seen), limits, origin),
     verify: () => admin.verify(tenantOf(seen)),
     password: () => admin.setPassword(tenantOf(seen)),
-    reset: () => admin.reset(name, origin, owner),
+    reset: async () => {
+      const { login } = await admin.find(name)
+      // The server lost it, or is another than the one that had it.
+      if (login === LoginState.absent) await admin.claim(tenantOf(seen), limits, origin)
+      else await admin.reset(name, origin, owner)
+    },
     enable: () => admin.enableLogin(name),
     disable: () => admin.disableLogin(name),
     drop: () => admin.drop(name, owner),

@@ -55,6 +55,7 @@ const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
   template: 'none',
   oversize: false,
   missing: false,
+  inDoubt: false,
   passwordChanged: false,
   extensionsChanged: false,
 }
@@ -66,16 +67,19 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
   const placement = placementOf({ instance, credentials, server })
+  // A reset makes the database on another server than the lost one: the Secret names that first.
+  const isMoving = credentials !== undefined && server !== undefined && credentials.server !== server.metadata.name
   const observed: Observed = {
     instance,
     now: deps.now().getTime(),
     full: undefined,
     region: regionOf(deps, instance),
     placement,
-    secret,
+    secret: isMoving ? { ...credentials, tidy: false } : secret,
     template: instance.spec.templateRef === undefined ? 'none' : template?.status?.name === undefined ? 'missing' : 'ready',
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
-    missing: await isMissing(deps, instance, open),
+    missing: await isMissing(deps, { instance, server, open }),
+    inDoubt: isInDoubt(instance, server),
     passwordChanged: deps.suspicions.password.has(instance.metadata.uid),
     extensionsChanged: deps.suspicions.extensions.has(instance.metadata.uid),
   }
@@ -104,6 +108,8 @@ type Kept = Credentials | 'damaged' | 'foreign' | undefined
  */
 function whereItMayLive({ servers }: ObserveDeps, { spec, status }: SharedInstance, secret: Kept): Kept {
   if (typeof secret !== 'object' || status?.serverRef !== undefined) return secret
+  // Its server is gone, and its name is known: a reset keeps the password, wherever the Secret says that it was.
+  if (status?.name !== undefined) return secret
   const server = servers.get({ namespace: SHARED_NAMESPACE, name: secret.server })
   if (server?.spec.tenancy !== 'shared') return 'damaged'
   // A copy is on the server of its template.
@@ -127,7 +133,7 @@ function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen
   const { servers, slots } = deps
   const { uid, deletionTimestamp } = instance.metadata
   const placed = instance.status?.serverRef?.name
-  const name = placed ?? credentials?.server
+  const name = placed ?? chosenBefore(deps, instance, credentials)
   if (name === undefined) {
     if (deletionTimestamp === undefined) return newServerOf(deps, { instance, credentials, template })
     // An instance deleted during its claim, with its Secret gone, may have its database on the server where its slot is reserved.
@@ -135,6 +141,18 @@ function serverOf(deps: ObserveDeps, { instance, credentials, template }: Chosen
   }
   if (placed === undefined) slots.hold(uid, name)
   return servers.get({ namespace: SHARED_NAMESPACE, name })
+}
+
+/** Server that a claim has chosen already, by the Secret. One that a reset leaves, since it is gone, does not count. */
+function chosenBefore(
+  { servers }: ObserveDeps,
+  { status, spec }: SharedInstance,
+  credentials: Credentials | undefined,
+): string | undefined {
+  if (status?.name === undefined || credentials === undefined) return credentials?.server
+  const server = servers.get({ namespace: SHARED_NAMESPACE, name: credentials.server })
+  const isAlike = server?.spec.tenancy === 'shared' && server.spec.region === spec.region && server.spec.motor === spec.motor
+  return isAlike ? credentials.server : undefined
 }
 
 function newServerOf(deps: ObserveDeps, { instance, template }: Chosen): DatabaseServer | undefined {
@@ -147,7 +165,7 @@ function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | u
 }
 
 function placementOf({ instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined }): Placement {
-  const known = instance.status?.serverRef !== undefined || credentials !== undefined
+  const known = instance.status?.serverRef !== undefined || (credentials !== undefined && !isClaimed(instance))
   if (!server) return { found: known ? 'removed' : 'none' }
   const { host, port, tls } = server.status ?? {}
   if (!isReady(server) || host === undefined || port === undefined) return { found: 'down', why: whyDown(server) }
@@ -176,13 +194,22 @@ function regionOf(deps: ObserveDeps, instance: SharedInstance): Observed['region
   return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
 }
 
-/** Whether the database is missing. Queries the engine only if the sweeper reported it: a settled instance costs no query. */
+/** Whether a claimed database may be gone or reject its login: its server was lost for a time, or has the name of the one in the status but is another. */
+function isInDoubt(instance: SharedInstance, server: DatabaseServer | undefined): boolean {
+  const uid = instance.status?.serverRef?.uid
+  const isOther = uid !== undefined && server !== undefined && server.metadata.uid !== uid
+  return isClaimed(instance) && (isOther || !isReady(instance))
+}
+
+/** Whether the database is missing. Queries the engine only where that is in doubt, or the sweeper reported it: a settled instance costs no query. */
 async function isMissing(
   { suspicions }: ObserveDeps,
-  { metadata, status }: SharedInstance,
-  open: OpenServer | undefined,
+  { instance, server, open }: Pick<Observation, 'server' | 'open'> & { readonly instance: SharedInstance },
 ): Promise<boolean> {
-  if (!suspicions.missing.has(metadata.uid) || !open || status?.name === undefined) return false
+  const { metadata, status } = instance
+  if (status?.name === undefined) return false
+  if (status.serverRef === undefined) return true
+  if (!open || !(suspicions.missing.has(metadata.uid) || isInDoubt(instance, server))) return false
   const { database } = await open.admin.find(status.name)
   if (database) suspicions.missing.delete(metadata.uid)
   return !database

@@ -248,6 +248,39 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'Claimed',
   },
   {
+    does: 'creates a missing database anew with the password of a new Secret, if that is gone too',
+    given: observed({ status: claimedInstance, spec: { resetVersion: 1 } }, { missing: true, secret: undefined }),
+    actions: ['doubt-password', 'secret', 'reset', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'disables the login of a disabled instance that a reset makes anew',
+    given: observed(
+      { status: { ...claimedInstance, isEnabled: false }, spec: { resetVersion: 1, enabled: false } },
+      { missing: true },
+    ),
+    actions: ['reset', 'disable'],
+    reason: 'Disabled',
+  },
+  {
+    does: 'is ready again only after a login, when that was in doubt',
+    given: observed({ status: claimedInstance }, { inDoubt: true }),
+    actions: ['verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'leaves a server that is gone for a reset',
+    given: observed({ status: claimedInstance, spec: { resetVersion: 1 } }, { placement: { found: 'removed' } }),
+    actions: [],
+    reason: 'WaitingForServer',
+  },
+  {
+    does: 'waits for a free slot after it left a server that is gone',
+    given: observed({ status: claimedInstance, spec: { resetVersion: 1 } }, { placement: { found: 'none' }, missing: true }),
+    actions: [],
+    reason: 'WaitingForServer',
+  },
+  {
     does: 'reports that its server is gone',
     given: observed({ status: claimedInstance }, { placement: { found: 'removed' } }),
     actions: [],

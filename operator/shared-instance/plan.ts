@@ -27,8 +27,10 @@ export interface Observed {
   /** State of its template. `in-use`: the engine found open sessions on it. */
   readonly template: 'none' | 'ready' | 'missing' | 'in-use'
   readonly oversize: boolean
-  /** Whether the engine's catalog lacks the database (queried only after a report of the watchdog). */
+  /** Whether the claimed database is on no server: the catalog of its server lacks it (queried only where that is in doubt), or it left a lost one. */
   readonly missing: boolean
+  /** Whether its login must be seen to work before the instance is called ready again: it was not ready, or its server is another. */
+  readonly inDoubt: boolean
   /** Whether the tenant has set another password than the Secret has. */
   readonly passwordChanged: boolean
   /** Whether the database has other extensions than the status (reported by the watchdog). */
@@ -57,6 +59,8 @@ export interface Plan {
   readonly requeueAfterMs?: number | undefined
   /** Part of the desired state that is in force after the actions, beside the password; undefined: as in the status. */
   readonly inForce?: InForce | undefined
+  /** Whether the status forgets the server, which is gone: a reset then makes the database on another. */
+  readonly leavesServer?: true
 }
 
 export interface InForce {
@@ -121,7 +125,7 @@ function planClaim(observed: Observed): Plan {
   const blocker = TEMPLATE_BLOCKERS.get(observed.template)
   if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
-    return doing([], notReady(InstanceReason.WaitingForServer, 'no database server has a free slot yet'))
+    return doing([], noSlot)
   }
   if (placement.found === 'down') return doing([], unreachableBecause(observed, placement.why))
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
@@ -135,11 +139,15 @@ function planClaim(observed: Observed): Plan {
 /** Interval of checking a Secret of another owner: its removal causes no event here. */
 const SECRET_AGAIN_MS = 30_000
 const secretTaken = notReady(InstanceReason.SecretTaken, 'a Secret of another owner has the name of its credentials')
+const noSlot = notReady(InstanceReason.WaitingForServer, 'no database server has a free slot yet')
 const databaseMissing = notReady(
   InstanceReason.DatabaseMissing,
   'the engine no longer has the database; a reset creates an empty one',
 )
-const serverGone = notReady(InstanceReason.DatabaseMissing, 'its database server is gone')
+const serverGone = notReady(
+  InstanceReason.DatabaseMissing,
+  'its database server is gone; reset it to get an empty database on another, or delete it',
+)
 export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the database server does not answer')
 
 /** Decision for a server that is down. While it is starting, the reason reported before stays: each restart of a failing server would change it. */
@@ -161,22 +169,33 @@ const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision'
 
 function planClaimed(observed: Observed): Plan {
   const { placement, missing } = observed
-  if (placement.found !== 'reachable')
-    return doing([], placement.found === 'down' ? unreachableBecause(observed, placement.why) : serverGone)
+  if (placement.found !== 'reachable') return planUnreachable(observed, placement)
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
   const blocker = blockerOf(observed)
   if (!missing || resetsNow(observed)) return { ...planPresent(observed, placement), ...blocker }
   return blocker ? { actions: [], ...blocker } : doing([], databaseMissing)
 }
 
+function planUnreachable(observed: Observed, placement: Exclude<Placement, { readonly found: 'reachable' }>): Plan {
+  if (placement.found === 'down') return doing([], unreachableBecause(observed, placement.why))
+  if (placement.found === 'none') return doing([], noSlot)
+  return resetsNow(observed) ? { actions: [], decision: noSlot, leavesServer: true } : doing([], serverGone)
+}
+
 /** Plans for an instance whose database exists or is made anew. A reset that waits for its template delays nothing else. */
 function planPresent(observed: Observed, at: ServerAddress): Plan {
   const { status, spec } = observed.instance
   const login = wantsLogin(observed)
-  const steps = [...resetSteps(observed), ...extensionSteps(observed), ...passwordSteps(passwordOf(observed), at)]
+  const ofPassword = passwordSteps(passwordOf(observed), at)
+  // A database that is made anew gets the password of the Secret, which names the server first.
+  const steps = observed.missing
+    ? [...ofPassword.filter((step) => step !== 'password'), ...resetSteps(observed), ...extensionSteps(observed)]
+    : [...resetSteps(observed), ...extensionSteps(observed), ...ofPassword]
   // Logins are disabled before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
-  if (login && actions.some((action) => !KEEPS_LOGIN.has(action))) actions.push('verify')
+  // A login that is made anew is enabled.
+  if (observed.missing && !login) actions.push('disable')
+  if (login && (observed.inDoubt || actions.some((action) => !KEEPS_LOGIN.has(action)))) actions.push('verify')
   const resetVersion = blockerOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
   return { actions, decision: loginDecision(observed, login), inForce: { login, resetVersion } }
 }

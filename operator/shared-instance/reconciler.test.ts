@@ -13,7 +13,7 @@ import { settableCache } from '../../test/support/store/caches.ts'
 import { podState } from '../kubernetes/pod-state.ts'
 import { createReporter } from '../reporter.ts'
 import { decodeSecret } from '../secret-data.ts'
-import { type EngineAdmin, EngineCode } from '../engines/engine.ts'
+import { type EngineAdmin, EngineCode, LoginState } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
@@ -100,7 +100,8 @@ test.each([
   const { copy, template } = await makeCopy(store)
   const done = vi.fn(() => Promise.resolve())
   const reset = vi.fn(() => Promise.reject(new MooringError(code ?? EngineCode.failed, 'it cannot be copied')))
-  const admin = { reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
+  const find = () => Promise.resolve({ database: true, login: LoginState.enabled })
+  const admin = { find, reset, disableLogin: done, setPassword: done } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
   const reconcile = reconcilerOver(store, isKnown ? [copy, template] : [copy], { admins })
   expect(await reconcile(keyOf(copy))).toMatchObject({ result: 'waiting', reason, requeueAfterMs: expect.any(Number) as number })

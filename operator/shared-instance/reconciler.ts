@@ -45,7 +45,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const { credentials, instance, extensions } = await applyActions(deps, seen, plan.actions)
     if (!plan.decision) return
     const { inForce } = plan
-    const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : {}
+    const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : leaving(plan)
     const found = extensions && { extensions: extensions.installed, extensionsVersion: instance.spec.extensionsVersion }
     await report({ instance, extensions }, plan.decision, { ...fields, ...found })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
@@ -147,6 +147,8 @@ function isFinal({ reason }: Decision): boolean {
   return reason === InstanceReason.Claimed || reason === InstanceReason.Disabled || reason === InstanceReason.SizeExceeded
 }
 
+const leaving = ({ leavesServer }: Plan) => (leavesServer ? { serverRef: null } : {})
+
 /** Status fields with the database's address and the desired state that is in force. */
 function inForceFields(
   { observed, server }: Observation,
@@ -164,7 +166,7 @@ function inForceFields(
     tls: placement.found === 'reachable' ? (placement.tls ?? null) : undefined,
     isEnabled: inForce.login,
     engineVersion: server?.status?.engineVersion,
-    serverRef: { name: serverName },
+    serverRef: { name: serverName, uid: server?.metadata.uid },
     passwordVersion,
     passwordId: passwordId ?? null,
     resetVersion: inForce.resetVersion,

@@ -28,6 +28,7 @@ export function observedInstance({ metadata, ...given }: InstanceTraits, rest: P
     template: 'none',
     oversize: false,
     missing: false,
+    inDoubt: false,
     passwordChanged: false,
     extensionsChanged: false,
     ...rest,
