@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { elders } from './elders.ts'
 import { boundedMap } from './formats/fields.ts'
 import { ServerTls } from './formats/server-tls.ts'
 import { ExtensionName, USUAL_EXTENSIONS, Motor, partsOf } from './motor.ts'
@@ -9,6 +10,8 @@ export const RegionReason = {
   /** The region lists motors, so databases can be created in it. Each database server has its own condition. */
   Serving: 'Serving',
   NoMotors: 'NoMotors',
+  /** An older region has the same `id` or `regionId`: nothing runs in this one. */
+  IdTaken: 'IdTaken',
 } as const
 
 /** Types of the Service in front of a database server. Embedded mode ignores the setting. */
@@ -89,6 +92,17 @@ export const Region = defineKind({
   ],
 })
 export type Region = Resource<typeof Region>
+
+const haveOneId = (a: Region, b: Region): boolean => a.spec.id === b.spec.id || a.spec.regionId === b.spec.regionId
+
+/** Returns the regions that are in force: those without an older one of the same `id` or `regionId`. Pure. */
+export const regionsInForce = (regions: readonly Region[]): readonly Region[] => elders(regions, haveOneId)
+
+/** Returns the older region that has the id of a region; undefined when the region is in force. Pure. */
+export function regionBefore(region: Region, regions: readonly Region[]): Region | undefined {
+  const elder = regionsInForce(regions).find((each) => haveOneId(each, region))
+  return elder?.metadata.uid === region.metadata.uid ? undefined : elder
+}
 
 /** Returns the extensions that instances of a motor may have in a Region; an empty list when the Region does not run the motor. */
 export function allowedExtensions(region: Region | undefined, motor: Motor): readonly string[] {

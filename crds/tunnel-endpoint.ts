@@ -1,3 +1,4 @@
+import { elders } from './elders.ts'
 import { ADDRESS_RULE } from './formats/address-list.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
@@ -18,6 +19,8 @@ export const EndpointReason = {
   /** No edge responds, and a restart does not help: the image is not available, or pods exit or cannot be created. */
   EdgesFailing: 'EdgesFailing',
   UnknownRegion: 'UnknownRegion',
+  /** An older endpoint has the same domain: this one gets no edges and no tunnels. */
+  DomainTaken: 'DomainTaken',
   /** `spec.issuer` is `acme`, but `spec.acme` does not accept the terms of the certificate authority. */
   IssuerMissing: 'IssuerMissing',
   /** The Secret of `spec.tlsSecretName` has no usable certificate, and none of an earlier time is valid. */
@@ -189,6 +192,18 @@ export const TunnelEndpoint = defineKind({
 })
 export type TunnelEndpoint = Resource<typeof TunnelEndpoint>
 export type AcmeSettings = NonNullable<TunnelEndpoint['spec']['acme']>
+
+const haveOneDomain = (a: TunnelEndpoint, b: TunnelEndpoint): boolean => a.spec.domain === b.spec.domain
+
+/** Returns the endpoints that are in force: those without an older one of the same domain. Pure. */
+export const endpointsInForce = (endpoints: readonly TunnelEndpoint[]): readonly TunnelEndpoint[] =>
+  elders(endpoints, haveOneDomain)
+
+/** Returns the older endpoint that has the domain of an endpoint; undefined when the endpoint is in force. Pure. */
+export function endpointBefore(endpoint: TunnelEndpoint, endpoints: readonly TunnelEndpoint[]): TunnelEndpoint | undefined {
+  const elder = endpointsInForce(endpoints).find((each) => haveOneDomain(each, endpoint))
+  return elder?.metadata.uid === endpoint.metadata.uid ? undefined : elder
+}
 
 /** Whether new tunnels may be assigned to the endpoint. They stay assigned for their lifetime, so it must have edges and an issuer. */
 export const takesTunnels = ({ spec, status }: Pick<TunnelEndpoint, 'spec' | 'status'>): boolean =>

@@ -273,7 +273,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     firstServer: admins.firstOpen,
     async run(signal) {
       const ofTunnels = [deps.tunnels?.tunnels, deps.tunnels?.endpoints, deps.tunnels?.tunnelWebhooks]
-      const reported = [instances, databases, servers, caches.tenantNamespaces, ...ofTunnels]
+      const reported = [instances, databases, servers, regions, caches.tenantNamespaces, ...ofTunnels]
       const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Motor, partsOf } from '../../crds/motor.ts'
-import type { Region } from '../../crds/region.ts'
-import { takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { type Region, regionsInForce } from '../../crds/region.ts'
+import { endpointsInForce, takesTunnels, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { ApiError } from '../http/errors.ts'
 import { EXAMPLE } from '../openapi/openapi-schemas.ts'
@@ -72,7 +72,7 @@ export function servedMotors(region: Region): readonly RegionMotor[] {
 
 /** Creates the lookups over the regions of the installation. They scan the list, which is short. */
 export function createRegions({ regions, motorsOf, motorAdvice, endpoints }: RegionsDeps): Regions {
-  const all = () => regions.list()
+  const all = () => regionsInForce(regions.list())
   const byId = (id: string) => all().find((region) => region.spec.id.toLowerCase() === id.toLowerCase())
 
   function nameOf(id: string): string {
@@ -82,7 +82,9 @@ export function createRegions({ regions, motorsOf, motorAdvice, endpoints }: Reg
   function view(region: Region): RegionView {
     const { id, name, regionId } = region.spec
     const motors = motorsOf(region).map(({ id, version, supported }) => ({ id, version, supported }))
-    const tunnels = endpoints?.list().some((endpoint) => takesTunnels(endpoint) && endpoint.spec.region === id) === true
+    const tunnels = endpointsInForce(endpoints?.list() ?? []).some(
+      (endpoint) => takesTunnels(endpoint) && endpoint.spec.region === id,
+    )
     return { id, name, regionId, motors, tunnels }
   }
 

@@ -42,6 +42,7 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       // Only creations and deletions count: the region of an object never changes.
       sources: [
         objectsOf(regions),
+        changesOf(regions, () => regions.list().map(keyOf)),
         ...[instances, databases, ...(tunnels ? [tunnels] : [])].map((cache) =>
           laterThan(
             aspectChangesOf<Kind>(
@@ -56,9 +57,12 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       reconcile: createCatalogReconciler({
         ...about,
         cache: regions,
-        decide: regionDecision,
+        decide: (region) => regionDecision(region, regions.list()),
         statusFields: (region) =>
-          regionCounts(region, { instances: instances.list(), databases: databases.list(), tunnels: tunnels?.list() ?? [] }),
+          regionCounts(region, {
+            ...{ regions: regions.list(), instances: instances.list(), databases: databases.list() },
+            tunnels: tunnels?.list() ?? [],
+          }),
       }),
     }),
     controller({

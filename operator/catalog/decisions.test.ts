@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Region } from '../../crds/region.ts'
-import { apiToken } from '../../test/builders/resources.ts'
-import { apiTokenDecision, regionCounts } from './decisions.ts'
+import { apiToken, region } from '../../test/builders/resources.ts'
+import { apiTokenDecision, regionCounts, regionDecision } from './decisions.ts'
 
 test.each([
   {
@@ -32,11 +31,28 @@ test.each([
 })
 
 test('the counts of a region are of its own databases and tunnels', () => {
-  const here = { spec: { id: 'a', regionId: 1 } } as Pick<Region, 'spec'>
+  const here = region({ id: 'a', regionId: 1 })
   const within = (...regions: readonly string[]) => regions.map((region) => ({ spec: { region } }))
   const contents = {
-    ...{ instances: within('a', 'b', 'a'), databases: within('b', 'a') },
+    ...{ regions: [here], instances: within('a', 'b', 'a'), databases: within('b', 'a') },
     tunnels: [1, 1, 1, 2].map((regionId) => ({ spec: { regionId } })),
   }
   expect(regionCounts(here, contents as never)).toEqual({ instances: 2, databases: 1, tunnels: 3 })
+})
+
+test.each([
+  { what: 'id', spec: { id: 'a', regionId: 2 } },
+  { what: 'number', spec: { id: 'b', regionId: 1 } },
+])('the younger of two regions with one $what is not ready, and what is in the older one does not count for it', ({ spec }) => {
+  const older = region({ id: 'a', regionId: 1 })
+  const younger = region(spec)
+  const regions = [
+    { ...younger, metadata: { ...younger.metadata, creationTimestamp: '2100-01-01T00:00:00Z', uid: 'younger' } },
+    older,
+  ]
+  const decided = regions.map((each) => regionDecision(each, regions).reason)
+  expect(decided).toEqual(['IdTaken', 'Serving'])
+  const contents = { instances: [{ spec: { region: 'a' } }], databases: [], tunnels: [{ spec: { regionId: 1 } }] }
+  const counts = regions.map((each) => regionCounts(each, { regions, ...contents } as never).instances)
+  expect(counts).toEqual([0, 1])
 })

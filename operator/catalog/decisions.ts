@@ -2,14 +2,22 @@ import { type ApiToken, ApiTokenReason, endOfApiToken } from '../../crds/api-tok
 import { type Organization, OrganizationReason } from '../../crds/organization.ts'
 import { type Plan, PlanReason } from '../../crds/plan.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
-import { type Region, RegionReason } from '../../crds/region.ts'
+import { type Region, regionBefore, RegionReason, regionsInForce } from '../../crds/region.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
 
 // Ready conditions of the kinds that are only data: nothing is created for them. All functions are pure.
 
-export function regionDecision({ spec }: Region): Decision {
+/** Ready condition of a region among all regions. */
+export function regionDecision(region: Region, regions: readonly Region[]): Decision {
+  const elder = regionBefore(region, regions)
+  if (elder)
+    return notReady(
+      RegionReason.IdTaken,
+      `the older region ${elder.metadata.name} has its id or its regionId: delete one of the two`,
+    )
+  const { spec } = region
   const { length } = spec.motors
   if (length === 0) return notReady(RegionReason.NoMotors, 'it lists no motors, so it offers no databases')
   return ready(RegionReason.Serving, `it runs ${length} motors`)
@@ -17,16 +25,17 @@ export function regionDecision({ spec }: Region): Decision {
 
 /** Objects of all regions. */
 interface RegionContents {
+  readonly regions: readonly Region[]
   readonly instances: readonly Pick<SharedInstance, 'spec'>[]
   readonly databases: readonly Pick<DedicatedDatabase, 'spec'>[]
   readonly tunnels: readonly Pick<Tunnel, 'spec'>[]
 }
 
 /** Numbers of a region's databases and tunnels, those being deleted included. */
-export function regionCounts(
-  { spec: { id, regionId } }: Pick<Region, 'spec'>,
-  { instances, databases, tunnels }: RegionContents,
-) {
+export function regionCounts(region: Region, { regions, instances, databases, tunnels }: RegionContents) {
+  // What is in the older region of the id does not keep this one from being deleted.
+  if (regionBefore(region, regions)) return { instances: 0, databases: 0, tunnels: 0 }
+  const { id, regionId } = region.spec
   return {
     instances: instances.filter(({ spec }) => spec.region === id).length,
     databases: databases.filter(({ spec }) => spec.region === id).length,
@@ -35,7 +44,7 @@ export function regionCounts(
 }
 
 export function planDecision({ spec }: Plan, regions: readonly Region[]): Decision {
-  const offering = regions.filter((region) => region.spec.motors.some(({ id }) => spec.engines.includes(id)))
+  const offering = regionsInForce(regions).filter((region) => region.spec.motors.some(({ id }) => spec.engines.includes(id)))
   const [first] = offering
   if (!first) return notReady(PlanReason.NotOffered, 'no region runs any of its engines')
   return ready(PlanReason.Offered, `${offering.length} regions run an engine of it`)

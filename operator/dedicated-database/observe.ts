@@ -4,7 +4,7 @@ import { DatabaseServer } from '../../crds/database-server.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import type { Plan } from '../../crds/plan.ts'
-import type { Region } from '../../crds/region.ts'
+import { type Region, regionsInForce } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { RestoreGrants } from '../../shared/restore-grants.ts'
@@ -117,7 +117,7 @@ async function secretOf(
 }
 
 function regionOf({ regions }: ObserveDeps, spec: DedicatedDatabase['spec']): Observed['region'] {
-  const region = regions.list().find((candidate) => candidate.spec.id === spec.region)
+  const region = regionsInForce(regions.list()).find((candidate) => candidate.spec.id === spec.region)
   if (!region) return 'unknown'
   return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
 }

@@ -3,7 +3,7 @@ import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { SSH_TUNNEL_READY, type SshTunnelStatus, SshTunnelReason } from '../../crds/parts/ssh-tunnel.ts'
 import { brokenItems, KEY_RULE } from '../../crds/tunnel-config.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { endpointsInForce, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Decision, notReady, ready, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
@@ -30,7 +30,7 @@ export function sshEndpointOf(
   const { endpoints, tunnels } = edges
   const assigned = status?.sshTunnel && endpoints.get({ name: status.sshTunnel.endpointRef.name })
   if (assigned) return assigned
-  return candidatesOf(endpoints.list(), spec.region, (name) => tunnels.countByIndex('endpoint', name))[0]
+  return candidatesOf(endpointsInForce(endpoints.list()), spec.region, (name) => tunnels.countByIndex('endpoint', name))[0]
 }
 
 /** State on which the decisions about a database's SSH tunnel depend. */

@@ -6,6 +6,7 @@ import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { Region } from '../../crds/region.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { Store } from '../../store/port.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { tunnelEndpoint } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
@@ -15,19 +16,25 @@ import { localIssuer } from '../tunnel/certificate-issuer.ts'
 import { tunnelIndexes } from '../tunnel/indexes.ts'
 import { createEndpointReconciler } from './reconciler.ts'
 
-test('an endpoint recreated with its domain has the same host keys', async () => {
-  await using opened = await openTemporaryStore()
-  const { store } = opened
+/** Reconciler over a cache that the test sets, with an edge that is always up. */
+async function bench(store: Store) {
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
   const endpoints = settableCache(TunnelEndpoint)
   const report = vi.fn<(...said: readonly unknown[]) => Promise<void>>(() => Promise.resolve())
+  const ensure = vi.fn(() => Promise.resolve({ ready: 1 }))
   const reconcile = createEndpointReconciler({
     ...{ store, endpoints: endpoints.cache, issuers: { local: localIssuer(() => ca), acme: undefined }, report },
     ...{ regions: settableCache(Region).cache, tunnels: settableCache(Tunnel, tunnelIndexes).cache },
     databases: settableCache(DedicatedDatabase, databaseIndexes).cache,
     now: () => new Date(),
-    runtime: { ensure: async () => ({ ready: 1 }), onChange: () => () => undefined },
+    runtime: { ensure, onChange: () => () => undefined },
   })
+  return { endpoints, report, ensure, reconcile }
+}
+
+test('an endpoint recreated with its domain has the same host keys', async () => {
+  await using opened = await openTemporaryStore()
+  const { endpoints, report, reconcile } = await bench(opened.store)
   const endpoint = tunnelEndpoint()
   const { metadata } = endpoint
   endpoints.put(endpoint)
@@ -40,4 +47,25 @@ test('an endpoint recreated with its domain has the same host keys', async () =>
   const [before, after] = report.mock.calls.map((said) => (said[3] as { readonly hostKeys: readonly string[] }).hostKeys)
   expect(before).toHaveLength(3)
   expect(after).toEqual(before)
+})
+
+test('the younger of two endpoints with one domain gets neither host keys nor edges until the older one is deleted', async () => {
+  await using opened = await openTemporaryStore()
+  const { endpoints, report, ensure, reconcile } = await bench(opened.store)
+  const older = tunnelEndpoint()
+  const { metadata } = older
+  const younger = {
+    ...older,
+    metadata: { ...metadata, name: 'younger', uid: randomUUID(), creationTimestamp: '2100-01-01T00:00:00Z' },
+  }
+  endpoints.put(older)
+  endpoints.put(younger)
+  await reconcile(younger.metadata)
+  expect(report.mock.lastCall?.[2]).toMatchObject({ status: 'False', reason: 'DomainTaken' })
+  expect(report.mock.lastCall?.[3]).not.toHaveProperty('hostKeys')
+  expect(ensure).not.toHaveBeenCalled()
+  endpoints.remove(older)
+  await reconcile(younger.metadata)
+  expect(report.mock.lastCall?.[3]).toMatchObject({ hostKeys: expect.any(Array) as unknown })
+  expect(ensure).toHaveBeenCalledOnce()
 })

@@ -1,7 +1,7 @@
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
-import type { Region } from '../../crds/region.ts'
+import { type Region, regionsInForce } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import { EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { endpointBefore, EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady, ready, type Decision } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
@@ -52,6 +52,13 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     }
   }
 
+  /** Reports an endpoint whose domain an older one has. It gets no host keys, no edges and no certificate. */
+  async function refuse(endpoint: TunnelEndpoint, { metadata: { name } }: TunnelEndpoint): Promise<Outcome> {
+    const message = `the older endpoint ${name} has the domain ${endpoint.spec.domain}: delete one of the two`
+    await report(TunnelEndpoint, endpoint, notReady(EndpointReason.DomainTaken, message), { readyReplicas: 0 })
+    return { result: 'waiting', reason: EndpointReason.DomainTaken }
+  }
+
   return async function reconcileEndpoint(key) {
     const endpoint = endpoints.get(key)
     if (!endpoint || endpoint.metadata.deletionTimestamp !== undefined) {
@@ -60,6 +67,8 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
       await runtime.forget?.(key.name)
       return { result: 'settled', reason: 'Gone' }
     }
+    const elder = endpointBefore(endpoint, endpoints.list())
+    if (elder) return refuse(endpoint, elder)
     await dropOrder(endpoint)
     const { publicKeys } = await keyring.open(hostKeysOf(endpoint))
     const state = await runtime.ensure(endpoint)
@@ -93,7 +102,7 @@ interface Seen {
 function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certificate, problem }: Seen): Decision {
   const { spec } = endpoint
   const { ready: edges, ...why } = state
-  if (!regions.some((region) => region.spec.id === spec.region)) {
+  if (!regionsInForce(regions).some((region) => region.spec.id === spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
   if (!signsFor(issuers, endpoint)) return ISSUER_MISSING

@@ -1,6 +1,7 @@
 import type { Kind, Resource } from '../../crds/kind.ts'
 import { ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts'
 import { DatabaseReason } from '../../crds/dedicated-database.ts'
+import { RegionReason } from '../../crds/region.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
 import { ADDRESSES_USABLE, KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
@@ -43,7 +44,9 @@ const FAILURES: ReadonlySet<string> = new Set([
   WebhookReason.TooManyWebhooks,
   WebhookReason.AddressRefused,
   WebhookReason.SecretNameTaken,
+  RegionReason.IdTaken,
   EndpointReason.UnknownRegion,
+  EndpointReason.DomainTaken,
   EndpointReason.EdgesFailing,
   EndpointReason.CertificateUnusable,
   EndpointReason.DnsRecordMissing,

@@ -1,7 +1,7 @@
 import { DatabaseServer } from '../../crds/database-server.ts'
 import type { Motor } from '../../crds/motor.ts'
 import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
-import type { Region } from '../../crds/region.ts'
+import { type Region, regionBefore, RegionReason } from '../../crds/region.ts'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { ignoringGone, isStoreError, type Key, keyOf, type Store } from '../../store/port.ts'
@@ -99,6 +99,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
   return async function reconcileFleet(key) {
     const region = regions.get(key)
     if (!region) return { result: 'settled', reason: 'Gone' }
+    if (regionBefore(region, regions.list())) return { result: 'settled', reason: RegionReason.IdTaken }
     const now = deps.now().getTime()
     const results: MotorResult[] = []
     for (const motor of region.spec.motors) results.push(await reconcileMotor(region, motor, now))

@@ -2,7 +2,7 @@ import { Secret } from '../../crds/core.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { MOTORS, type Motor, partsOf } from '../../crds/motor.ts'
 import { FINALIZER, JOURNAL_SERVER, SHARED_NAMESPACE } from '../../crds/names.ts'
-import type { Region } from '../../crds/region.ts'
+import { type Region, regionsInForce } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
@@ -45,7 +45,7 @@ export function createOwnServer({ store, regions, servers, ca, adminCertificate,
   const host = serviceName(KEY)
 
   async function make(): Promise<void> {
-    const placement = placementFor(regions.list())
+    const placement = placementFor(regionsInForce(regions.list()))
     // Without a region there are no tunnels either; the next reconcile finds a new region.
     if (!placement) return
     try {

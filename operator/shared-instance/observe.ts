@@ -1,6 +1,6 @@
 import { type DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
-import { allowedExtensions, type Region } from '../../crds/region.ts'
+import { allowedExtensions, type Region, regionsInForce } from '../../crds/region.ts'
 import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
@@ -185,7 +185,7 @@ function whyDown(server: DatabaseServer): string | undefined {
 const CRASHED = 'it failed and is being started again; an administrator finds the reason in the log of the operator'
 
 const regionIn = ({ regions }: ObserveDeps, { spec }: SharedInstance): Region | undefined =>
-  regions.list().find((candidate) => candidate.spec.id === spec.region)
+  regionsInForce(regions.list()).find((candidate) => candidate.spec.id === spec.region)
 
 function regionOf(deps: ObserveDeps, instance: SharedInstance): Observed['region'] {
   const { spec } = instance

@@ -102,6 +102,8 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       reconcile: createEndpointReconciler(deps),
       sources: [
         objectsOf(endpoints),
+        // The deletion of an endpoint frees its domain for another.
+        changesOf(endpoints, () => endpoints.list().map(keyOf)),
         changesOf(regions, () => endpoints.list().map(keyOf)),
         laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
         laterThan(aspectChangesOf(databases, sshEndpointOf, endpointOfDatabase), COUNT_AFTER_MS),

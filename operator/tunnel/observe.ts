@@ -1,8 +1,8 @@
 import { Secret } from '../../crds/core.ts'
 import { annotations, labels } from '../../crds/names.ts'
-import type { Region } from '../../crds/region.ts'
+import { type Region, regionsInForce } from '../../crds/region.ts'
 import { HostnameKeptReason, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { endpointsInForce, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
@@ -40,7 +40,7 @@ export interface AdmitDeps {
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
-  const region = regions.list().find(({ spec }) => spec.regionId === tunnel.spec.regionId)
+  const region = regionsInForce(regions.list()).find(({ spec }) => spec.regionId === tunnel.spec.regionId)
   const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)
@@ -51,7 +51,7 @@ export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Pr
     region: region !== undefined,
     assigned,
     isSigned: assigned !== undefined && isSigned(assigned),
-    candidates: region ? candidatesOf(endpoints.list().filter(isSigned), region.spec.id, tunnelsOn) : [],
+    candidates: region ? candidatesOf(endpointsInForce(endpoints.list()).filter(isSigned), region.spec.id, tunnelsOn) : [],
     ...(assigned ? await certificateOf(deps, tunnel, assigned) : NO_CERTIFICATE),
     kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
   }

@@ -1,7 +1,8 @@
 import type { Draft } from '../../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../../crds/names.ts'
 import { Tunnel, TunnelReason } from '../../../crds/tunnel.ts'
-import { takesTunnels } from '../../../crds/tunnel-endpoint.ts'
+import { regionsInForce } from '../../../crds/region.ts'
+import { endpointsInForce, takesTunnels } from '../../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import type { AuditedRequest } from '../../journal/audit.ts'
 import { firstOf, withinBudget } from '../../resources/cache-waits.ts'
@@ -71,9 +72,9 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
 
   /** Checks region and endpoint early; the operator's decision counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
   function requireEndpoint(regionId: number): void {
-    const region = regions.list().find(({ spec }) => spec.regionId === regionId)
+    const region = regionsInForce(regions.list()).find(({ spec }) => spec.regionId === regionId)
     if (!region) throw rejection('unknown_region', `unknown region: ${regionId}; GET /v1/regions lists those that are available`)
-    const isActive = endpoints.list().some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
+    const isActive = endpointsInForce(endpoints.list()).some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
     if (!isActive) throw rejection('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
   }
 
