@@ -17,6 +17,8 @@ export const EndpointReason = {
   Starting: 'Starting',
   /** No edge responds, and a restart does not help: the image is not available, or pods exit or cannot be created. */
   EdgesFailing: 'EdgesFailing',
+  /** The Service of type LoadBalancer has no address yet, so no client or visitor outside the cluster reaches the edges. */
+  AddressPending: 'AddressPending',
   UnknownRegion: 'UnknownRegion',
   /** `spec.issuer` is `acme`, but `spec.acme` does not accept the terms of the certificate authority. */
   IssuerMissing: 'IssuerMissing',

@@ -7,13 +7,14 @@ import { Region } from '../../crds/region.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { tunnelEndpoint } from '../../test/builders/resources.ts'
+import { region, tunnelEndpoint } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
 import { ca } from '../../test/support/operator/tunnel-controllers.ts'
 import { databaseIndexes } from '../dedicated-database/indexes.ts'
 import { localIssuer } from '../tunnel/certificate-issuer.ts'
 import { tunnelIndexes } from '../tunnel/indexes.ts'
-import { createEndpointReconciler } from './reconciler.ts'
+import type { EdgeState } from './runtime.ts'
+import { createEndpointReconciler, decisionOf } from './reconciler.ts'
 
 test('an endpoint recreated with its domain has the same host keys', async () => {
   await using opened = await openTemporaryStore()
@@ -40,4 +41,18 @@ test('an endpoint recreated with its domain has the same host keys', async () =>
   const [before, after] = report.mock.calls.map((said) => (said[3] as { readonly hostKeys: readonly string[] }).hostKeys)
   expect(before).toHaveLength(3)
   expect(after).toEqual(before)
+})
+
+const PENDING = 'the load balancer has no address yet'
+test.each<{ does: string; state: EdgeState; reason: string }>([
+  { does: 'no edge responds', state: { ready: 0, addressPending: PENDING }, reason: 'Starting' },
+  { does: 'the load balancer is pending', state: { ready: 2, addressPending: PENDING }, reason: 'AddressPending' },
+  { does: 'the edges have an address', state: { ready: 2 }, reason: 'Serving' },
+])('an endpoint is $reason while $does', ({ state, reason }) => {
+  const endpoint = tunnelEndpoint()
+  const issuers = { local: localIssuer(() => ca), acme: undefined }
+  const seen = { regions: [region({ id: endpoint.spec.region })], issuers, state, certificate: undefined, problem: undefined }
+  const decision = decisionOf(endpoint, seen)
+  expect(decision).toMatchObject({ reason, status: reason === 'Serving' ? 'True' : 'False' })
+  if (reason === 'AddressPending') expect(decision.message).toBe(PENDING)
 })
