@@ -44,6 +44,7 @@ test.each([
     ca: () => '',
     caFile: 'ca.crt',
     suspicions: createSuspicions(),
+    events: { failure: () => undefined },
     mayAct,
   }
   const applied = applyActions(deps, seenWith({ reset }), ['reset'])
