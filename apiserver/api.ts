@@ -16,7 +16,7 @@ import type { ApiLimits } from './http/rate-limit.ts'
 import type { ApiMetrics } from './http/access-log.ts'
 import { rejectUntilSynced, onlyGet } from './http/default-responses.ts'
 import { openApiDocument } from './openapi/openapi.ts'
-import { regionForExamples, withRegion } from './openapi/openapi-schemas.ts'
+import { createServedDocument } from './openapi/served-document.ts'
 import { servedMotors } from './catalog/regions.ts'
 import type { Listener, AnyRoute } from './http/route.ts'
 import { createScopes } from './auth/scope.ts'
@@ -126,7 +126,7 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     const open = Router()
     open.use(createOpenRoutes({ issuer, isReady }))
     const document = openApiDocument(routes.filter(({ on }) => on.includes(listener)))
-    open.use(createDocsRouter(() => withRegion(document, regionForExamples(caches.regions.list()))))
+    open.use(createDocsRouter(createServedDocument(document, () => caches.regions.list())))
     open.use(rejectUntilSynced(deps.isSynced ?? (() => true)))
     if (listener === 'shared') open.use(dashboard)
     return createApp({ ...deps, listener, routes, open, verifyJwt, verifyApiToken, limiters })

@@ -10,7 +10,7 @@ import { defineKind } from './kind.ts'
 import type { StructuralSchema } from './schema/structural-schema.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const FOLDERS = ['crds', 'charts/mooring/crds', 'charts/mooring/generated']
+const FOLDERS = ['charts/mooring/crds', 'charts/mooring/generated']
 
 /** Temporary copy of the committed files, in the same folders. */
 async function copyOfManifests() {
@@ -30,23 +30,14 @@ test('the committed files match their sources', async () => {
   expect(await staleManifests(ROOT)).toEqual([])
 })
 
-test('every kind has a file, the roles have one, and the chart has copies', async () => {
+test('every kind has a file and the roles have one, all in the chart alone', async () => {
   const kinds = CUSTOM_KINDS.map((kind) => `mooring.dev_${kind.plural}.yaml`).sort()
-  expect(await Promise.all(FOLDERS.map(manifestsIn))).toEqual([
-    [...kinds, 'clusterroles.yaml'].sort(),
-    kinds,
-    ['clusterroles.yaml'],
-  ])
+  expect(await Promise.all(['crds', ...FOLDERS].map(manifestsIn))).toEqual([[], kinds, ['clusterroles.yaml']])
 })
 
 test.each([
   {
     does: 'altered',
-    break: (root: string) => appendFile(join(root, 'crds/mooring.dev_plans.yaml'), '\n'),
-    stale: 'crds/mooring.dev_plans.yaml',
-  },
-  {
-    does: 'altered in the chart',
     break: (root: string) => appendFile(join(root, 'charts/mooring/crds/mooring.dev_plans.yaml'), '\n'),
     stale: 'charts/mooring/crds/mooring.dev_plans.yaml',
   },
@@ -57,8 +48,8 @@ test.each([
   },
   {
     does: 'without a source',
-    break: (root: string) => writeFile(join(root, 'crds/mooring.dev_olds.yaml'), ''),
-    stale: 'crds/mooring.dev_olds.yaml',
+    break: (root: string) => writeFile(join(root, 'charts/mooring/crds/mooring.dev_olds.yaml'), ''),
+    stale: 'charts/mooring/crds/mooring.dev_olds.yaml',
   },
 ])('a file that is $does is reported, and corrected by the next run', async ({ break: damage, stale }) => {
   await using root = await copyOfManifests()

@@ -14,7 +14,6 @@ const isRoles = (name: string): boolean => name === ROLES_FILE
 
 /** Folders of generated files, relative to the root of the repository, and the files of each. Other YAML files in them are stale. */
 const FOLDERS: readonly { readonly folder: string; readonly has: (name: string) => boolean }[] = [
-  { folder: 'crds', has: () => true },
   // Helm installs the files of `crds` once; templates read those of `generated`.
   { folder: 'charts/mooring/crds', has: (name) => !isRoles(name) },
   { folder: 'charts/mooring/generated', has: isRoles },

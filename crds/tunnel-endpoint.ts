@@ -18,6 +18,8 @@ export const EndpointReason = {
   Starting: 'Starting',
   /** No edge responds, and a restart does not help: the image is not available, or pods exit or cannot be created. */
   EdgesFailing: 'EdgesFailing',
+  /** The Service of type LoadBalancer has no address yet, so no client or visitor outside the cluster reaches the edges. */
+  AddressPending: 'AddressPending',
   UnknownRegion: 'UnknownRegion',
   /** An older endpoint has the same domain: this one gets no edges and no tunnels. */
   DomainTaken: 'DomainTaken',

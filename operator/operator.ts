@@ -213,7 +213,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       ...{ warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
     }),
     ...createDatabaseControllers({
-      ...{ ...caches, store, log, admins, suspicions, watchdog, report, controller, quota: databaseQuota },
+      ...{ ...caches, store, log, admins, suspicions, watchdog, report, controller, events, quota: databaseQuota },
       ...{ ca: deps.ca, caFile: deps.caFile, mayAct: deps.isLeader, onFailure: failureReporter(databases) },
       ...{ now, edges: deps.tunnels, finishUsage: metering.finishUsage, backups: deps.backups },
       usageRecordedUntil: metering.usageRecordedUntil,
@@ -237,7 +237,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       concurrency: 16,
       onFailure: failureReporter(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report },
+        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report, events },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         caFile: deps.caFile,

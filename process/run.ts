@@ -1,4 +1,4 @@
-import { type Logger, pino } from 'pino'
+import { type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
 import { MooringError } from '../shared/errors.ts'
 import { type CommandLine, setting, type SettingsOf, withDefault } from './settings.ts'
 import { createProcessExit, type ProcessExit, type ProcessLifetime } from './process-lifetime.ts'
@@ -121,10 +121,13 @@ export const LOG_SETTINGS = {
 } as const
 export type LogSettings = SettingsOf<typeof LOG_SETTINGS>
 
+/** Form of JSON lines that collectors of logs read without a table: the level by its name, and the time as RFC 3339 in UTC. */
+export const JSON_LINES: LoggerOptions = { formatters: { level: (level) => ({ level }) }, timestamp: stdTimeFunctions.isoTime }
+
 /** Creates the structured log on stderr. JSON lines are written before the call returns, so none is lost when the process exits. */
 function createLog({ logLevel, logFormat }: LogSettings): Logger {
   const format = logFormat ?? (process.stderr.isTTY ? 'pretty' : 'json')
-  if (format === 'json') return pino({ level: logLevel }, pino.destination({ fd: 2, sync: true }))
+  if (format === 'json') return pino({ ...JSON_LINES, level: logLevel }, pino.destination({ fd: 2, sync: true }))
   return pino({
     level: logLevel,
     transport: { target: 'pino-pretty', options: { destination: 2, colorize: process.stderr.isTTY } },

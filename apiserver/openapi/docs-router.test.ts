@@ -5,7 +5,7 @@ import { createDocsRouter } from './docs-router.ts'
 
 async function serveDocs() {
   const server = express()
-    .use(createDocsRouter(() => ({ openapi: '3.1.0' })))
+    .use(createDocsRouter(() => ({ text: '{"openapi":"3.1.0"}', etag: '"7"' })))
     .listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -35,6 +35,18 @@ test('the document is served as JSON', async () => {
   const answer = await fetch(`${docs.url}/openapi.json`)
   expect(answer.headers.get('Content-Type')).toContain('application/json')
   expect(await answer.json()).toEqual({ openapi: '3.1.0' })
+})
+
+test('a caller that has the document gets 304 without it', async () => {
+  await using docs = await serveDocs()
+  const { headers } = await fetch(`${docs.url}/openapi.json`)
+  expect([headers.get('ETag'), headers.get('Cache-Control')]).toEqual(['"7"', 'no-cache'])
+  // With a Cache-Control of its own `fetch` sends none, which would ask for the whole document.
+  const conditional = (tag: string) =>
+    fetch(`${docs.url}/openapi.json`, { headers: { 'If-None-Match': tag, 'Cache-Control': 'max-age=0' } })
+  const same = await conditional('"7"')
+  expect([same.status, await same.text()]).toEqual([304, ''])
+  expect((await conditional('"6"')).status).toBe(200)
 })
 
 test('other files of the package are not served', async () => {

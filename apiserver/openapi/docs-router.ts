@@ -1,13 +1,13 @@
 import { type Response, Router } from 'express'
 import swaggerUiPath from 'swagger-ui-dist/absolute-path.js'
 import { onlyGet } from '../http/default-responses.ts'
-import type { JsonObject } from './openapi-schemas.ts'
+import type { ServedDocument } from './served-document.ts'
 
 /** Files of Swagger UI that the page loads. */
 const FILES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png']
 
 /** Creates the router of `/openapi.json` and `/docs`, open to every caller. `document` returns the current document of the listener. */
-export function createDocsRouter(document: () => JsonObject): Router {
+export function createDocsRouter(document: () => ServedDocument): Router {
   const router = Router({ caseSensitive: true, strict: true })
   const root = swaggerUiPath()
   const get = (path: string, answer: (res: Response) => void) =>
@@ -16,7 +16,11 @@ export function createDocsRouter(document: () => JsonObject): Router {
       .get((_req, res) => answer(res))
       .all(onlyGet)
 
-  get('/openapi.json', (res) => void res.type('application/json').send(JSON.stringify(document())))
+  get('/openapi.json', (res) => {
+    const { text, etag } = document()
+    // Express responds with 304 when the request has this tag in If-None-Match. A cache must ask each time: an upgrade changes the document.
+    res.set({ ETag: etag, 'Cache-Control': 'no-cache' }).type('application/json').send(text)
+  })
   for (const path of ['/docs', '/docs/']) {
     get(path, (res) => void res.setHeader('Content-Security-Policy', DOCS_POLICY).type('html').send(DOCS_PAGE))
   }

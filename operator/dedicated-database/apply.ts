@@ -10,12 +10,14 @@ import { ignoringGone, isStoreError, keyOf, keyToString, type Store, StoreCode, 
 import { EngineCode, type EngineAdmin } from '../engines/engine.ts'
 import { connectionsOf } from '../engines/size.ts'
 import { stepDone } from '../reporter.ts'
+import type { Events } from '../events/events.ts'
 import type { OpenServer } from '../server/admins.ts'
 import {
   type Address,
   createCredentials,
   deleteCredentials,
   freshCredentials,
+  passwordReplaced,
   updateCredentials,
 } from '../shared-instance/credentials.ts'
 import type { Credentials } from '../shared-instance/kept-secret.ts'
@@ -34,6 +36,8 @@ export interface ApplyDeps extends PeriodsDeps {
   /** File name of that CA in connection strings. */
   readonly caFile: string
   readonly suspicions: Pick<Suspicions, 'password'>
+  /** Receives what happened to the database that no condition says. */
+  readonly events: Events
   readonly databases: Cache<typeof DedicatedDatabase>
   readonly edges?: SshTunnelDeps | undefined
   /** Records the use of a database that is being deleted. Absent in an installation without a journal. */
@@ -63,6 +67,7 @@ export async function applyActions(deps: ApplyDeps, seen: Observation, { actions
     const now = { ...state, ...about, open: seen.open, shape }
     const changed = action === 'assign-hostname' ? { database: await withHostname(deps, now) } : await perform(deps, now, action)
     state = { ...state, ...changed }
+    if (action === 'doubt-password') deps.events.failure(passwordReplaced(DedicatedDatabase, state.database))
     stepDone(`database.${action}`, key)
   }
   return state

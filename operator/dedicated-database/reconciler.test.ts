@@ -53,6 +53,7 @@ async function bench({ failing = () => false, isLeader = () => true, ...usage }:
       if (failing(name)) throw new MooringError(EngineCode.failed, `no ${name}`)
       return Promise.resolve()
     })
+  const events: string[] = []
   const admin = { claim: step('claim'), admit: step('admit'), verify: step('verify'), setPassword: step('password') }
   const reconcile = createDatabaseReconciler({
     ...{ store, databases: caches.databases.cache, servers: caches.servers.cache, regions: caches.regions.cache },
@@ -62,10 +63,11 @@ async function bench({ failing = () => false, isLeader = () => true, ...usage }:
     quota: { admit: () => undefined },
     ...{ report: createReporter({ store, now: () => NOW }), now: () => NOW },
     ...{ ca: () => '', caFile: 'ca.crt', mayAct: isLeader, ...usage },
+    events: { failure: ({ reason }) => void events.push(reason) },
   })
   const serverKey = serverKeyOf(made)
   return {
-    ...{ store, admin, serverKey },
+    ...{ store, admin, serverKey, events },
     /** Reconciles once, with caches that show the store, except servers that are `stale`. */
     async once({ servers = 'present' }: { readonly servers?: 'present' | 'stale' } = {}) {
       const { items } = await store.list(DedicatedDatabase)
@@ -107,6 +109,18 @@ test('a database gets a finalizer and a server, then a Secret, a login and its r
   expect(it.admin.admit).toHaveBeenCalledWith(['192.0.2.0/24'])
   await it.once()
   expect(it.admin.claim).toHaveBeenCalledTimes(1)
+  expect(it.events).toEqual([])
+})
+
+test('a Secret that was deleted by hand comes back with a new password, and an Event says so', async () => {
+  await using it = await bench()
+  await it.once()
+  await it.serverRuns()
+  await it.once()
+  await it.store.delete(Secret, { ...KEY, name: 'orders-credentials' })
+  await it.once()
+  expect(it.admin.setPassword).toHaveBeenCalledTimes(1)
+  expect(it.events).toEqual(['PasswordReplaced'])
 })
 
 test.each(['claim', 'admit', 'verify'])('after a failure of %s the creation is repeated with the same password', async (step) => {

@@ -8,13 +8,14 @@ import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Store } from '../../store/port.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { tunnelEndpoint } from '../../test/builders/resources.ts'
+import { region, tunnelEndpoint } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
 import { ca } from '../../test/support/operator/tunnel-controllers.ts'
 import { databaseIndexes } from '../dedicated-database/indexes.ts'
 import { localIssuer } from '../tunnel/certificate-issuer.ts'
 import { tunnelIndexes } from '../tunnel/indexes.ts'
-import { createEndpointReconciler } from './reconciler.ts'
+import type { EdgeState } from './runtime.ts'
+import { createEndpointReconciler, decisionOf } from './reconciler.ts'
 
 /** Reconciler over a cache that the test sets, with an edge that is always up. */
 async function bench(store: Store) {
@@ -68,4 +69,18 @@ test('the younger of two endpoints with one domain gets neither host keys nor ed
   await reconcile(younger.metadata)
   expect(report.mock.lastCall?.[3]).toMatchObject({ hostKeys: expect.any(Array) as unknown })
   expect(ensure).toHaveBeenCalledOnce()
+})
+
+const PENDING = 'the load balancer has no address yet'
+test.each<{ does: string; state: EdgeState; reason: string }>([
+  { does: 'no edge responds', state: { ready: 0, addressPending: PENDING }, reason: 'Starting' },
+  { does: 'the load balancer is pending', state: { ready: 2, addressPending: PENDING }, reason: 'AddressPending' },
+  { does: 'the edges have an address', state: { ready: 2 }, reason: 'Serving' },
+])('an endpoint is $reason while $does', ({ state, reason }) => {
+  const endpoint = tunnelEndpoint()
+  const issuers = { local: localIssuer(() => ca), acme: undefined }
+  const seen = { regions: [region({ id: endpoint.spec.region })], issuers, state, certificate: undefined, problem: undefined }
+  const decision = decisionOf(endpoint, seen)
+  expect(decision).toMatchObject({ reason, status: reason === 'Serving' ? 'True' : 'False' })
+  if (reason === 'AddressPending') expect(decision.message).toBe(PENDING)
 })

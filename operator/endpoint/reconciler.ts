@@ -99,9 +99,8 @@ interface Seen {
 }
 
 /** Ready condition of an endpoint. Pure. */
-function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certificate, problem }: Seen): Decision {
+export function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certificate, problem }: Seen): Decision {
   const { spec } = endpoint
-  const { ready: edges, ...why } = state
   if (!regionsInForce(regions).some((region) => region.spec.id === spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
@@ -109,9 +108,14 @@ function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certifi
   if (certificate && certificate.status !== 'valid') {
     return notReady(EndpointReason.CertificateUnusable, certificate.lastError ?? 'the certificate has expired')
   }
-  if (edges === 0) {
-    return notReady(why.isFailing ? EndpointReason.EdgesFailing : EndpointReason.Starting, why.message ?? 'no edge answers yet')
-  }
+  const unreachable = whyUnreachable(state)
+  if (unreachable) return unreachable
   if (problem) return notReady(problem.reason, problem.message)
-  return ready(EndpointReason.Serving, `${edges} edges serve ${spec.domain}`)
+  return ready(EndpointReason.Serving, `${state.ready} edges serve ${spec.domain}`)
+}
+
+function whyUnreachable({ ready: edges, message, isFailing, addressPending }: EdgeState): Decision | undefined {
+  if (edges === 0)
+    return notReady(isFailing ? EndpointReason.EdgesFailing : EndpointReason.Starting, message ?? 'no edge answers yet')
+  return addressPending === undefined ? undefined : notReady(EndpointReason.AddressPending, addressPending)
 }

@@ -9,6 +9,8 @@ export interface EdgeState {
   readonly message?: string | undefined
   /** Whether no edge responds and waiting will not help. */
   readonly isFailing?: boolean | undefined
+  /** Reason why the edges have no address for clients and visitors yet. */
+  readonly addressPending?: string | undefined
   /** Validity of the certificate for unknown hosts, RFC 3339 UTC. Absent where edges do not learn of it through the endpoint. */
   readonly strangersCertificate?: { readonly notBefore: string; readonly notAfter: string } | undefined
 }

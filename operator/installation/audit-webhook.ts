@@ -53,12 +53,16 @@ export async function keepAuditWebhook(deps: AuditWebhookDeps): Promise<AsyncDis
   async function keep(): Promise<void> {
     // A write without a change is invisible in the object, but not in the audit log of the cluster.
     if (await isConfigured()) return
-    const answer = await client.request({
-      ...{ method: 'PATCH', path: PATH, body, idempotent: true },
+    const request = {
+      method: 'PATCH',
+      path: PATH,
+      body,
+      idempotent: true,
       // Strategic merge identifies webhooks by name.
       contentType: 'application/strategic-merge-patch+json',
-    })
-    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME })
+    } as const
+    const answer = await client.request(request)
+    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME, request })
   }
 
   const tried = () =>

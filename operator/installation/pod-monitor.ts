@@ -72,11 +72,12 @@ export async function keepPodMonitor({ client, settings, log }: PodMonitorDeps):
   const desired = podMonitorOf(settings)
 
   async function send(
-    request: Pick<Parameters<typeof client.request>[0], 'method' | 'query' | 'body' | 'contentType'>,
+    partial: Pick<Parameters<typeof client.request>[0], 'method' | 'query' | 'body' | 'contentType'>,
   ): Promise<ApiAnswer> {
-    const answer = await client.request({ ...request, path: PATH, idempotent: true })
+    const request = { ...partial, path: PATH, idempotent: true }
+    const answer = await client.request(request)
     // The answer is also 404 when the cluster does not have the kind.
-    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME })
+    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...KIND, name: NAME, request })
     return answer
   }
 

@@ -56,8 +56,9 @@ export function createApplier(client: KubernetesClient): Applier {
     const path = objectPath(kind, key)
     const query = { fieldManager: FIELD_MANAGER, force: 'true', fieldValidation: 'Strict' }
     const contentType = 'application/apply-patch+yaml'
-    const applied = await client.request({ method: 'PATCH', path, query, contentType, body: manifest, idempotent: true })
-    const failure = applied.status >= 300 ? storeErrorOf(applied, { kind, ...key }) : undefined
+    const request = { method: 'PATCH', path, query, contentType, body: manifest, idempotent: true } as const
+    const applied = await client.request(request)
+    const failure = applied.status >= 300 ? storeErrorOf(applied, { kind, ...key, request }) : undefined
     if (OURS_ALONE.has(kind.kind) && (!failure || FORBIDDEN.has(applied.status))) {
       // Apply restores our fields, and keeps fields that others added, such as one more container.
       const found = failure ? await client.request({ method: 'GET', path }) : applied
@@ -76,8 +77,9 @@ export function createApplier(client: KubernetesClient): Applier {
   ): Promise<unknown> {
     const query = { fieldManager: FIELD_MANAGER, fieldValidation: 'Strict' }
     const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion } }
-    const replaced = await client.request({ method: 'PUT', path: objectPath(kind, key), query, body })
-    if (replaced.status >= 300) throw storeErrorOf(replaced, { kind, ...key })
+    const request = { method: 'PUT', path: objectPath(kind, key), query, body } as const
+    const replaced = await client.request(request)
+    if (replaced.status >= 300) throw storeErrorOf(replaced, { kind, ...key, request })
     return replaced.body
   }
 

@@ -45,6 +45,7 @@ test.each([
     ca: () => '',
     caFile: 'ca.crt',
     suspicions: createSuspicions(),
+    events: { failure: () => undefined },
     mayAct,
   }
   const find = () => Promise.resolve({ database: true, login: LoginState.enabled })

@@ -4,6 +4,7 @@ import { SharedInstance } from '../../crds/shared-instance.ts'
 import { ignoringGone, keyOf, keyToString, type Store } from '../../store/port.ts'
 import { stepDone } from '../reporter.ts'
 import { EngineCode, type InstalledExtensions, type Limits, LoginState } from '../engines/engine.ts'
+import type { Events } from '../events/events.ts'
 import type { OpenServer } from '../server/admins.ts'
 import { ownerOf } from '../server/discarded.ts'
 import {
@@ -12,6 +13,7 @@ import {
   databaseName,
   deleteCredentials,
   freshCredentials,
+  passwordReplaced,
   updateCredentials,
 } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
@@ -27,6 +29,8 @@ export interface ApplyDeps {
   /** File name of that CA in connection strings. */
   readonly caFile: string
   readonly suspicions: Suspicions
+  /** Receives what happened to the instance that no condition says. */
+  readonly events: Events
   /**
    * Whether this process may act now. Default: always. Engines know no lease: a process that lost its leadership while it was suspended
    * would repeat a reset, or restore a password that its successor has replaced.
@@ -58,6 +62,7 @@ export async function applyActions(
     credentials = changed.credentials ?? credentials
     instance = changed.instance ?? instance
     extensions = changed.extensions ?? extensions
+    if (action === 'doubt-password') deps.events.failure(passwordReplaced(SharedInstance, instance))
     stepDone(`${flow}.${action}`, key)
   }
   return { credentials, instance, extensions }

@@ -6,6 +6,7 @@ import { requiresTls, type ServerTls } from '../../crds/formats/server-tls.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
 import type { Engine } from '../engines/engine.ts'
+import type { Failure } from '../events/events.ts'
 import { encodeSecret } from '../secret-data.ts'
 import {
   type Credentials,
@@ -48,6 +49,14 @@ export const databaseName = ({ metadata, spec, status }: CredentialOwner): strin
 
 export const secretName = (owner: Pick<SecretOwner, 'metadata'>): string => `${owner.metadata.name}-credentials`
 const secretKey = (owner: SecretOwner) => ({ namespace: owner.metadata.namespace ?? '', name: secretName(owner) })
+
+/** Event about a Secret that was deleted or changed by hand: applications that have read it before have a password that stops working. */
+export const passwordReplaced = (kind: Failure['kind'], owner: SecretOwner): Failure => ({
+  kind,
+  metadata: owner.metadata,
+  reason: 'PasswordReplaced',
+  note: `the Secret ${secretName(owner)} was deleted or changed by hand: it is written again, with a new password`,
+})
 
 /** Reads the owner's Secret (kept-secret.ts); undefined when there is none. */
 export async function readCredentials(

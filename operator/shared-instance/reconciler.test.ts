@@ -13,6 +13,7 @@ import { settableCache } from '../../test/support/store/caches.ts'
 import { podState } from '../kubernetes/pod-state.ts'
 import { createReporter } from '../reporter.ts'
 import { decodeSecret } from '../secret-data.ts'
+import type { Failure } from '../events/events.ts'
 import { type EngineAdmin, EngineCode, LoginState } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
@@ -32,11 +33,17 @@ async function make(store: Store, reason: string | undefined): Promise<SharedIns
   return store.patchStatus(SharedInstance, made.metadata, { observedGeneration: 1, conditions })
 }
 
+interface Surroundings {
+  readonly admins?: Admins
+  readonly server?: DatabaseServer
+  readonly onEvent?: (failure: Failure) => void
+}
+
 /** Reconciler that admits all instances, with a server whose status is ready but which has no admin connection. */
 function reconcilerOver(
   store: Store,
   all: readonly SharedInstance[],
-  { admins = createAdmins(), server = databaseServer() }: { readonly admins?: Admins; readonly server?: DatabaseServer } = {},
+  { admins = createAdmins(), server = databaseServer(), onEvent = () => undefined }: Surroundings = {},
 ) {
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(...all)
@@ -51,6 +58,7 @@ function reconcilerOver(
     quota: { admit: () => undefined },
     report: createReporter({ store, now }),
     limits: { connections: 1 },
+    events: { failure: onEvent },
     ca: () => '',
     caFile: 'ca.crt',
   })
@@ -173,15 +181,20 @@ test('the status names a restored password only when the engine has it', async (
     instance: (await store.get(SharedInstance, key)) ?? expect.fail('it is gone'),
     secret: await store.get(Secret, { ...key, name: `${key.name}-credentials` }),
   })
-  await expect(reconcilerOver(store, [before], { admins })(key)).rejects.toMatchObject({ code: 'engine_unavailable' })
+  const events: Failure[] = []
+  const onEvent = (failure: Failure) => void events.push(failure)
+  await expect(reconcilerOver(store, [before], { admins, onEvent })(key)).rejects.toMatchObject({ code: 'engine_unavailable' })
   const between = await read()
   expect(between.secret?.metadata.annotations).toHaveProperty([annotations.passwordId])
   expect(between.instance.status).not.toHaveProperty('passwordVersion')
   expect(between.instance.status).not.toHaveProperty('passwordId')
 
-  await reconcilerOver(store, [between.instance], { admins })(key)
+  await reconcilerOver(store, [between.instance], { admins, onEvent })(key)
   const { instance, secret } = await read()
   expect(secret).toEqual(between.secret)
+  expect(events).toMatchObject([
+    { reason: 'PasswordReplaced', note: expect.stringContaining('the Secret template-credentials was deleted') as string },
+  ])
   expect(passwords).toEqual([decodeSecret(secret?.data ?? {}, 'password')])
   expect(secret?.metadata.annotations).toEqual({
     [annotations.passwordVersion]: String(instance.status?.passwordVersion),

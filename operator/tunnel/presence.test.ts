@@ -3,7 +3,7 @@ import type { Tunnel } from '../../crds/tunnel.ts'
 import type { ConnectionRecord } from '../../journal/port.ts'
 import { createCacheView } from '../../store/cache-view.ts'
 import type { Store } from '../../store/port.ts'
-import { tunnel } from '../../test/builders/resources.ts'
+import { readyCondition, tunnel } from '../../test/builders/resources.ts'
 import { tunnelIndexes } from './indexes.ts'
 import { createPresence, presenceOf } from './presence.ts'
 
@@ -28,8 +28,12 @@ const named = (name: string, status?: Tunnel['status']) => tunnel({ metadata: { 
 test('only statuses that differ from the journal are written', async () => {
   vi.useFakeTimers()
   const tunnels = createCacheView<typeof Tunnel>(tunnelIndexes)
+  const missing = { ...there, conditions: [readyCondition('False', 'EndpointMissing')] }
   tunnels.replace([named('never'), named('came'), named('came-again', gone), named('stays', there), named('went', there)])
-  const open = ['came', 'came-again', 'stays', 'deleted'].map((of) => ({ tunnel: of, at: 0 }) as ConnectionRecord)
+  tunnels.put(named('without-endpoint', missing))
+  const open = ['came', 'came-again', 'stays', 'deleted', 'without-endpoint'].map(
+    (of) => ({ tunnel: of, at: 0 }) as ConnectionRecord,
+  )
   const written = new Map<string, unknown>()
   const patchStatus = async (_kind: unknown, { name }: { readonly name: string }, status: unknown) => {
     written.set(name, status)
@@ -43,7 +47,8 @@ test('only statuses that differ from the journal are written', async () => {
   await vi.advanceTimersByTimeAsync(POLL_MS)
   stop.abort()
   await running
-  expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: { connected: false, sessions: 0 } })
+  const none = { connected: false, sessions: 0 }
+  expect(Object.fromEntries(written)).toEqual({ came: there, 'came-again': there, went: none, 'without-endpoint': none })
 })
 
 test('a slow poll of the journal is not joined by another', async () => {

@@ -1,7 +1,8 @@
-import { Tunnel } from '../../crds/tunnel.ts'
+import { Tunnel, TunnelReason } from '../../crds/tunnel.ts'
 import { every, whenAborted } from '../../shared/timers.ts'
 import type { ConnectionRecord, JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
+import { conditionOf } from '../../store/conditions.ts'
 import { ignoringGone, keyOf, type Store } from '../../store/port.ts'
 
 export interface PresenceDeps {
@@ -36,7 +37,7 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
     // Only connected tunnels: a pass over ten thousand takes 16 ms and allocates.
     const connected = [...open.keys()].flatMap((uid) => tunnels.byUid(uid) ?? [])
     for (const tunnel of new Set([...connected, ...tunnels.byIndex('connected', 'yes')])) {
-      const now = presenceOf(open.get(tunnel.metadata.uid) ?? [])
+      const now = hasNoEndpoint(tunnel) ? NOT_CONNECTED : presenceOf(open.get(tunnel.metadata.uid) ?? [])
       if (!differs(tunnel, now) || writtenAt.has(tunnel.metadata.uid)) continue
       writtenAt.set(tunnel.metadata.uid, at)
       await write(tunnel, now)
@@ -56,10 +57,16 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
   return { run }
 }
 
+/** Status of a tunnel without a client. */
+export const NOT_CONNECTED = { connected: false, sessions: 0 } as const satisfies Presence
+
+/** Whether the endpoint of a tunnel was deleted. The journal may still have sessions of its edges, which end later. */
+const hasNoEndpoint = (tunnel: Tunnel): boolean => conditionOf(tunnel, 'Ready')?.reason === TunnelReason.EndpointMissing
+
 /** Status of open sessions. Pure. */
 export function presenceOf(open: readonly Pick<ConnectionRecord, 'at'>[]): Presence {
   const newest = Math.max(...open.map(({ at }) => at))
-  if (open.length === 0) return { connected: false, sessions: 0 }
+  if (open.length === 0) return NOT_CONNECTED
   return { connected: true, sessions: open.length, lastConnectedAt: new Date(newest).toISOString() }
 }
 

@@ -135,12 +135,14 @@ test('a tunnel whose endpoint is recreated with another domain has its new URL b
   })
   await at.makeRegion()
   await at.makeEndpoint('a')
-  await at.makeTunnel()
+  const { metadata: made } = await at.makeTunnel()
   const hostname = hostnameOf(await at.reason('Assigned'))
   const isAt = (domain: string) => (tunnel: Tunnel) => tunnel.status?.url === `https://${hostname}.${domain}`
   const move = async (domain: string) => {
+    // As after a connect, which the poller writes.
+    await at.store.patchStatus(Tunnel, made, { connected: true, sessions: 1 })
     await at.store.delete(TunnelEndpoint, { name: 'a' })
-    await at.reason('EndpointMissing')
+    expect((await at.reason('EndpointMissing')).status).toMatchObject({ connected: false, sessions: 0 })
     await at.makeEndpoint('a', { domain })
   }
   await move('b.test')

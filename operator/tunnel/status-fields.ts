@@ -19,6 +19,7 @@ import { replacing } from '../../shared/merge-patch.ts'
 import { acmeStatus } from './acme-certificate.ts'
 import { givenStatus } from './given-certificate.ts'
 import { withHistory } from './certificate-history.ts'
+import { NOT_CONNECTED } from './presence.ts'
 import { ISSUER_MISSING, certificateName, urlOf } from './resources.ts'
 import { type HeldCertificate, isGood, leftMs, renewal, type Observed } from './plan.ts'
 
@@ -117,8 +118,10 @@ function orderedCertificate(observed: Observed, assigned: TunnelEndpoint): Tunne
 
 /** Endpoint and URL. The endpoint is permanent, but may be recreated with another domain. */
 function addressFields({ tunnel, assigned }: Observed): StatusFields<typeof Tunnel> {
-  const { hostname } = tunnel.status ?? {}
-  return assigned && hostname !== undefined ? { url: urlOf(assigned, hostname) } : {}
+  const { hostname, endpointRef, connected } = tunnel.status ?? {}
+  if (assigned) return hostname === undefined ? {} : { url: urlOf(assigned, hostname) }
+  // No edge has a session of it any more, whatever the journal, which may be unavailable, has yet to learn.
+  return endpointRef && connected ? NOT_CONNECTED : {}
 }
 
 /**

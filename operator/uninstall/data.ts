@@ -141,8 +141,9 @@ export async function removeDefinitions({ store, log }: UninstallDeps): Promise<
   }
   for (const { plural, group } of CUSTOM_KINDS) {
     const name = `${plural}.${group}`
-    const answer = await store.client.request({ method: 'DELETE', path: `${PATH}/${name}`, idempotent: true })
-    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...CRD, name })
+    const request = { method: 'DELETE', path: `${PATH}/${name}`, idempotent: true } as const
+    const answer = await store.client.request(request)
+    if (answer.status >= 300 && answer.status !== 404) throw storeErrorOf(answer, { ...CRD, name, request })
   }
   log.info({}, 'the CustomResourceDefinitions are deleted')
 }

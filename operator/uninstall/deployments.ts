@@ -25,22 +25,25 @@ const pathOf = (component: Component): string =>
 
 /** Desired number of a component's pods; undefined when its Deployment does not exist. @throws StoreError */
 async function replicasOf(client: Client, component: Component): Promise<number | undefined> {
-  const scale = await client.request({ method: 'GET', path: pathOf(component) })
+  const request = { method: 'GET', path: pathOf(component) } as const
+  const scale = await client.request(request)
   if (scale.status === 404) return undefined
-  if (scale.status >= 300) throw storeErrorOf(scale, { ...DEPLOYMENT, name: `mooring-${component}` })
+  if (scale.status >= 300) throw storeErrorOf(scale, { ...DEPLOYMENT, name: `mooring-${component}`, request })
   return Scale.parse(scale.body).spec.replicas
 }
 
 /** Sets the desired number of a component's pods. @throws StoreError */
 export async function scaleDeployment(client: Client, component: Component, replicas: number): Promise<void> {
-  const scaled = await client.request({
+  const request = {
     method: 'PATCH',
     path: pathOf(component),
     contentType: 'application/merge-patch+json',
     body: { spec: { replicas } },
     idempotent: true,
-  })
-  if (scaled.status >= 300 && scaled.status !== 404) throw storeErrorOf(scaled, { ...DEPLOYMENT, name: `mooring-${component}` })
+  } as const
+  const scaled = await client.request(request)
+  if (scaled.status >= 300 && scaled.status !== 404)
+    throw storeErrorOf(scaled, { ...DEPLOYMENT, name: `mooring-${component}`, request })
 }
 
 /**
@@ -84,8 +87,9 @@ const SECRET = { kind: { kind: 'Secret', plural: 'secrets', custom: false }, nam
 /** Deletes the host keys of all domains, which outlive their endpoints. @throws StoreError */
 export async function deleteHostKeys(client: Client): Promise<void> {
   const query = { labelSelector: labels.hostKeys }
-  const deleted = await client.request({ method: 'DELETE', path: SECRETS, query, idempotent: true })
-  if (deleted.status >= 300 && deleted.status !== 404) throw storeErrorOf(deleted, SECRET)
+  const request = { method: 'DELETE', path: SECRETS, query, idempotent: true } as const
+  const deleted = await client.request(request)
+  if (deleted.status >= 300 && deleted.status !== 404) throw storeErrorOf(deleted, { ...SECRET, request })
 }
 
 /**

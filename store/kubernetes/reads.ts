@@ -42,8 +42,9 @@ async function pages<K extends Kind>(
   let from = ''
   do {
     const query = { labelSelector: labelSelector(labels), limit: limit?.toString(), continue: from === '' ? undefined : from }
-    const answer = await client.request({ method: 'GET', path: collectionPath(kind, namespace), query })
-    if (answer.status !== 200) throw storeErrorOf(answer, { kind, namespace })
+    const request = { method: 'GET', path: collectionPath(kind, namespace), query } as const
+    const answer = await client.request(request)
+    if (answer.status !== 200) throw storeErrorOf(answer, { kind, namespace, request })
     const page = List.parse(answer.body)
     for (const item of page.items ?? []) items.push(resourceOf(kind, item))
     resourceVersion = page.metadata.resourceVersion
@@ -55,9 +56,10 @@ async function pages<K extends Kind>(
 
 /** Reads the newest state of an object. @returns undefined when it does not exist @throws StoreError */
 export async function readObject<K extends Kind>(client: KubernetesClient, kind: K, key: Key): Promise<Resource<K> | undefined> {
-  const answer = await client.request({ method: 'GET', path: objectPath(kind, key) })
+  const request = { method: 'GET', path: objectPath(kind, key) } as const
+  const answer = await client.request(request)
   if (answer.status === 200) return resourceOf(kind, answer.body)
-  const error = storeErrorOf(answer, { kind, ...key })
+  const error = storeErrorOf(answer, { kind, ...key, request })
   if (error.code === 'not_found') return undefined
   throw error
 }

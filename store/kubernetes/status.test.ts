@@ -4,7 +4,8 @@ import { Secret } from '../../crds/core.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { storeErrorOf } from './status.ts'
 
-const subject = { kind: SharedInstance, name: 'a', namespace: 'n' }
+const request = { method: 'PATCH', path: '/apis/mooring.dev/v1alpha1/namespaces/n/sharedinstances/a/status' } as const
+const subject = { kind: SharedInstance, name: 'a', namespace: 'n', request }
 const status = (code: number, reason?: string, causes: readonly object[] = []) => ({
   status: code,
   body: { kind: 'Status', code, reason, message: 'a sentence of the API server', details: { causes } },
@@ -37,13 +38,30 @@ describe('the code of an error comes from its reason and status', () => {
 })
 
 test.each([
-  { what: status(403, 'Forbidden'), says: 'the cluster does not allow this; its administrator can say why' },
+  {
+    what: status(403, 'Forbidden'),
+    says: 'the cluster does not allow Mooring to patch sharedinstances/status a in namespace n; its administrator can say why',
+  },
   { what: status(422, 'Invalid'), says: 'SharedInstance is invalid' },
   { what: status(500, 'InternalError'), says: 'the API server failed to process the request' },
   { what: status(404, 'NotFound'), says: 'SharedInstance a or its namespace does not exist' },
 ])('the message is "$says"; the text of the API server is only in the cause', ({ what, says }) => {
   const error = storeErrorOf(what, subject)
   expect(error).toMatchObject({ message: says, cause: { message: 'a sentence of the API server' } })
+})
+
+const ALL = '/api/v1/secrets'
+test.each([
+  { request: { method: 'GET', path: `${ALL}/a` }, name: 'a', says: 'get secrets a' },
+  { request: { method: 'GET', path: ALL }, says: 'list secrets' },
+  { request: { method: 'GET', path: ALL, query: { watch: 'true' } }, says: 'watch secrets' },
+  { request: { method: 'POST', path: ALL }, name: 'a', says: 'create secrets' },
+  { request: { method: 'PUT', path: `${ALL}/a` }, name: 'a', says: 'update secrets a' },
+  { request: { method: 'DELETE', path: `${ALL}/a` }, name: 'a', says: 'delete secrets a' },
+  { request: { method: 'DELETE', path: ALL }, says: 'deletecollection secrets' },
+] as const)('a rejection says that Mooring may not $says', ({ request, says, ...named }) => {
+  const error = storeErrorOf(status(403, 'Forbidden'), { kind: Secret, request, ...named })
+  expect(error.message).toBe(`the cluster does not allow Mooring to ${says}; its administrator can say why`)
 })
 
 test('fields come from the causes, and are only fields of the spec', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Kind } from '../../crds/kind.ts'
 import { StoreCode, StoreError } from '../port.ts'
-import type { ApiAnswer } from './client.ts'
+import type { ApiAnswer, ApiRequest } from './client.ts'
 
 /** Kubernetes meta/v1 Status; only the fields that are read. */
 const Status = z.object({
@@ -50,11 +50,29 @@ function codeOf(status: Status, answered: number): StoreCode {
   return BY_REASON[status.reason] ?? BY_STATUS[status.code ?? answered] ?? StoreCode.unavailable
 }
 
-/** Object of a failed request. */
+/** Failed request and its object. */
 export interface Subject {
+  readonly request: Pick<ApiRequest, 'method' | 'path' | 'query'>
   readonly kind: Pick<Kind, 'kind' | 'plural' | 'custom'>
   readonly name?: string | undefined
   readonly namespace?: string | undefined
+}
+
+const VERBS = { POST: 'create', PUT: 'update', PATCH: 'patch' } as const satisfies Partial<Record<ApiRequest['method'], string>>
+
+function verbOf({ request: { method, query }, name }: Subject): string {
+  if (method === 'GET') return query?.watch === 'true' ? 'watch' : name === undefined ? 'list' : 'get'
+  if (method === 'DELETE') return name === undefined ? 'deletecollection' : 'delete'
+  return VERBS[method]
+}
+
+/** Returns the permission that a request needs, in the words of RBAC: `patch sharedinstances/status in namespace acme--prod`. */
+function permissionOf(subject: Subject): string {
+  const { kind, namespace, name, request } = subject
+  const [, subresource] = new RegExp(`/${kind.plural}/[^/]+/(\\w+)$`).exec(request.path) ?? []
+  const object = `${verbOf(subject)} ${kind.plural}${subresource === undefined ? '' : `/${subresource}`}`
+  const which = name === undefined || request.method === 'POST' ? '' : ` ${name}`
+  return `${object}${which}${namespace === undefined ? '' : ` in namespace ${namespace}`}`
 }
 
 type Sentence = (status: Status, subject: Subject) => string
@@ -64,10 +82,10 @@ const SENTENCES: Readonly<Record<StoreCode, Sentence>> = {
   already_exists: (_status, { kind, name = '' }) => `${kind.kind} ${name} exists already`,
   conflict: (_status, { name = '' }) => `${name} has changed: read it again`,
   gone: () => 'the revision is too old or not of this store: list again',
-  forbidden: (status, { namespace = '' }) =>
+  forbidden: (status, subject) =>
     hasCause(status, 'NamespaceTerminating')
-      ? `namespace ${namespace} is being deleted`
-      : 'the cluster does not allow this; its administrator can say why',
+      ? `namespace ${subject.namespace ?? ''} is being deleted`
+      : `the cluster does not allow Mooring to ${permissionOf(subject)}; its administrator can say why`,
   invalid: (_status, { kind }) => `${kind.kind} is invalid`,
   unavailable: () => 'the API server failed to process the request',
 }

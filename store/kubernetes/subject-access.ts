@@ -37,7 +37,7 @@ export function createSubjectAccess(deps: SubjectAccessDeps): Access {
   async function ask(request: ApiRequest): Promise<boolean> {
     const answer = await client.request(request)
     const review = Review.safeParse(answer.body)
-    if (answer.status >= 300 || !review.success) throw storeErrorOf(answer, SUBJECT)
+    if (answer.status >= 300 || !review.success) throw storeErrorOf(answer, { ...SUBJECT, request })
     return review.data.status.allowed
   }
 

@@ -21,11 +21,14 @@ const Event = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK
 const Bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) })
 const TYPES = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
+const watchOf = (kind: Kind, namespace?: string, query?: Readonly<Record<string, string | undefined>>) =>
+  ({ method: 'GET', path: collectionPath(kind, namespace), query: { ...query, watch: 'true' } }) as const
+
 /** Parses a line of a watch. @throws the StoreError of an ERROR event */
 function eventOf<K extends Kind>(kind: K, line: string): WatchEvent<K> {
   const { type, object } = Event.parse(JSON.parse(line))
   if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: Bookmark.parse(object).metadata.resourceVersion }
-  if (type === 'ERROR') throw storeErrorOf({ status: 500, body: object }, { kind })
+  if (type === 'ERROR') throw storeErrorOf({ status: 500, body: object }, { kind, request: watchOf(kind) })
   return { type: TYPES[type], object: resourceOf(kind, object) }
 }
 
@@ -35,16 +38,16 @@ async function started(deps: WatchDeps, kind: Kind, { signal, ...options }: Watc
   // Without a revision an API server would begin with synthetic additions of all existing objects.
   if (options.resourceVersion === '') throw new StoreError('gone', 'a watch needs a revision to start from: list first')
   const query = {
-    watch: 'true',
     allowWatchBookmarks: 'true',
     resourceVersion: options.resourceVersion,
     timeoutSeconds: String(Math.round(SHORTEST_S + random() * (LONGEST_S - SHORTEST_S))),
     labelSelector: labelSelector(options.labels),
   }
-  const answer = await client.open({ method: 'GET', path: collectionPath(kind, options.namespace), query }, signal)
+  const request = watchOf(kind, options.namespace, query)
+  const answer = await client.open(request, signal)
   if (answer.status === 200) return answer
   const text = (await Array.fromAsync(lines(answer.stream))).join('\n')
-  const error = storeErrorOf({ status: answer.status, body: parsed(text) }, { kind })
+  const error = storeErrorOf({ status: answer.status, body: parsed(text) }, { kind, namespace: options.namespace, request })
   throw error.code === 'invalid' ? new StoreError('gone', 'the revision is not of this store', { cause: error }) : error
 }
 

@@ -37,7 +37,7 @@ export async function write<K extends Kind>(deps: WriteDeps, wanted: Write<K>): 
     const request = await wanted.request()
     const answer = await deps.client.request(request)
     if (answer.status < 300) return resourceOf(kind, answer.body)
-    const error = storeErrorOf(answer, { kind, ...key })
+    const error = storeErrorOf(answer, { kind, ...key, request })
     if (error.code === 'invalid') throw await explained(deps.client, request, wanted, error)
     if (tries === MOST_TRIES || !(await isContention(deps.client, request, wanted, error))) throw error
     await pause(deps.clock, backoffMs(BACKOFF, tries, deps.random), never)
@@ -82,9 +82,10 @@ export async function removeObject(client: KubernetesClient, kind: Kind, key: Ke
   const { resourceVersion, uid } = preconditions
   const conditions = { resourceVersion, uid }
   const body = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', preconditions: conditions }
-  const answer = await client.request({ method: 'DELETE', path: objectPath(kind, key), body })
+  const request = { method: 'DELETE', path: objectPath(kind, key), body } as const
+  const answer = await client.request(request)
   if (answer.status < 300) return
-  const error = storeErrorOf(answer, { kind, ...key })
+  const error = storeErrorOf(answer, { kind, ...key, request })
   if (error.code !== 'conflict') throw error
   // Kubernetes answers 409 to the deletion of a Namespace that is already being deleted. The port treats that as success.
   const current = await readObject(client, kind, key)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Instance } from '../support/api/answers.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
+import { documentedMetrics } from '../support/documented-metrics.ts'
 import { login, query } from '../support/postgresql/sql.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
 import { LATER } from '../support/patience.ts'
@@ -67,6 +68,14 @@ describe('the metrics', () => {
     expect(familiesOf(text)).toContainEqual({ name, type })
     expect(text).toMatch(new RegExp(`^${name}(_count)?(\\{[^}]*\\})? \\d`, 'm'))
     expect(text).toMatch(new RegExp(`^# HELP ${name} \\w`, 'm'))
+  })
+
+  test('are those of docs/metrics.md', async () => {
+    const text = await scrape()
+    const documented = await documentedMetrics()
+    const helps = new Map([...text.matchAll(/^# HELP (\S+) (.+)$/gm)].map(([, name = '', help = '']) => [name, help]))
+    const ours = familiesOf(text).filter(({ name }) => name.startsWith('mooring_'))
+    for (const { name, type } of ours) expect(documented).toContainEqual({ name, type, help: helps.get(name) })
   })
 
   test('have names that follow the Prometheus conventions', async () => {

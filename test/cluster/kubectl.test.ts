@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import { clientsOf, run } from './setup/commands.ts'
 import { type Member, memberOf, adopted } from './setup/tenant.ts'
+import { forwardPort } from '../support/deployment/cluster.ts'
 import { KUBECTL_WAIT } from '../support/patience.ts'
 
 /** Databases with kubectl and psql only, as an editor of one tenant's namespace. */
@@ -100,6 +101,18 @@ test('an applied instance works with its Secret, and can be disabled, enabled, r
   await kubectl(['delete', 'sharedinstance', 'life', KUBECTL_WAIT])
   await expect(psql(second, 'SELECT 1')).rejects.toThrow(/password authentication failed/)
   await expect.poll(() => admin.kubectl(['get', 'secrets', '--namespace', TENANT, '--output', 'name'])).toBe('')
+})
+
+test('psql verifies a server behind kubectl port-forward', async () => {
+  await apply('forwarded')
+  await ready('forwarded')
+  const { uri, ca } = await loginOf('forwarded')
+  const object = `service/${await read('forwarded', '.status.serverRef.name')}`
+  await using forwarding = forwardPort(admin, { namespace: 'mooring-shared', object, port: 5432 })
+  // The documented change of the connection string.
+  const local = uri.replace(/@[^/]*/, `@localhost:${await forwarding.port}`)
+  expect(local).toContain('sslmode=verify-full')
+  expect(await psql({ uri: local, ca }, 'SELECT 42')).toBe('42')
 })
 
 test('an instance with a template starts as its copy, and is deleted when it expires', async () => {

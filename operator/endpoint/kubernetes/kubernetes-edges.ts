@@ -14,7 +14,7 @@ import { createChildren } from './children.ts'
 import { deploymentOf, edgesState } from './deployment.ts'
 import { Deployment, PodDisruptionBudget, Role, ServiceAccount, keyIn } from './kinds.ts'
 import { createMeshKeeper, createSecretChanges, createUnknownHostsKeeper } from './edge-secrets.ts'
-import { networkPolicyOf, meshServiceOf, serviceOf } from './services.ts'
+import { addressPending, networkPolicyOf, meshServiceOf, serviceOf } from './services.ts'
 import type { EdgePodSettings } from './settings.ts'
 
 export interface KubernetesEdgesDeps {
@@ -182,12 +182,16 @@ export function createKubernetesEdges(deps: KubernetesEdgesDeps): KubernetesEdge
       const { name } = endpoint.metadata
       children.know(name)
       const account = await admit(endpoint)
-      await applier.apply({ kind: Service, live: children.services }, serviceOf(endpoint, settings))
+      const service = await applier.apply({ kind: Service, live: children.services }, serviceOf(endpoint, settings))
       await applier.apply({ kind: Service, live: children.services }, meshServiceOf(endpoint))
       await applier.apply({ kind: PodDisruptionBudget, live: children.budgets }, disruptionBudgetOf(endpoint))
       const deployments = { kind: Deployment, live: children.deployments }
       const deployment = await applier.apply(deployments, deploymentOf(endpoint, settings, account))
-      return { ...edgesState(deployment, children.pods(name)), strangersCertificate: await keepUnknownHosts(endpoint) }
+      return {
+        ...edgesState(deployment, children.pods(name)),
+        addressPending: addressPending(service),
+        strangersCertificate: await keepUnknownHosts(endpoint),
+      }
     },
     async forget(name) {
       children.forget(name)

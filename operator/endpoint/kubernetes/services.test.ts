@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { endpoint, settings } from '../../../test/support/operator/kubernetes-objects.ts'
-import { meshServiceOf, serviceOf } from './services.ts'
+import { endpoint, service, settings } from '../../../test/support/operator/kubernetes-objects.ts'
+import { addressPending, meshServiceOf, serviceOf } from './services.ts'
 
 const portsOf = (spec: object, service: object = {}) =>
   (serviceOf(endpoint(spec), settings({ service })).spec?.ports ?? []).map(({ port, targetPort, nodePort }) => [
@@ -61,4 +61,15 @@ test('edges find each other by a Service that lists only ready edges', () => {
     metadata: { name: 'edge-eu-mesh', labels: { 'mooring.dev/endpoint': 'eu' } },
     spec: { clusterIP: 'None', publishNotReadyAddresses: false, ports: [{ port: 28_444 }] },
   })
+})
+
+test.each([
+  { does: 'a load balancer without an address', of: service({ type: 'LoadBalancer' }), is: 'pending' },
+  { does: 'one that has no status yet', of: { ...service({ type: 'LoadBalancer' }), status: undefined }, is: 'pending' },
+  { does: 'an IP address', of: service({ type: 'LoadBalancer' }, [{ ip: '192.0.2.1' }]), is: 'there' },
+  { does: 'a host name', of: service({ type: 'LoadBalancer' }, [{ hostname: 'lb.example' }]), is: 'there' },
+  { does: 'a Service of the nodes', of: service({ type: 'NodePort' }), is: 'there' },
+  { does: 'a Service of the cluster', of: service({ type: 'ClusterIP' }), is: 'there' },
+])('the address of edges with $does is $is', ({ of, is }) => {
+  expect(addressPending(of)).toEqual(is === 'pending' ? 'the load balancer of the Service pg-1 has no address yet' : undefined)
 })

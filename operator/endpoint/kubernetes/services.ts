@@ -1,7 +1,7 @@
 import type { V1Service, V1ServicePort } from '@kubernetes/client-node'
 import type { TunnelEndpoint } from '../../../crds/tunnel-endpoint.ts'
 import { EDGE_PORTS, edgeName, meshName } from '../../../shared/edge-objects.ts'
-import type { Plain } from '../../kubernetes/kinds.ts'
+import type { Plain, Service } from '../../kubernetes/kinds.ts'
 import { metadataOf, selectorOf } from './kinds.ts'
 import type { EdgePodSettings } from './settings.ts'
 
@@ -32,6 +32,12 @@ export function serviceOf(endpoint: TunnelEndpoint, { service }: EdgePodSettings
       }),
     },
   }
+}
+
+/** Reason why clients and visitors outside the cluster cannot reach the Service yet; undefined when they can, or are not meant to. */
+export function addressPending({ metadata, spec, status }: Service): string | undefined {
+  if (spec.type !== 'LoadBalancer' || status?.loadBalancer.ingress.some(({ ip, hostname }) => ip ?? hostname)) return undefined
+  return `the load balancer of the Service ${metadata.name} has no address yet`
 }
 
 function portsOf({ ports, publicHttpPort, publicHttpsPort }: TunnelEndpoint['spec'], type: string): Plain<V1ServicePort>[] {

@@ -67,6 +67,9 @@ const IN_CLUSTER = [
   'pg-1.mooring-shared.svc',
   'pg-1.mooring-shared.svc.cluster.local',
   '10.96.0.7',
+  // Behind `kubectl port-forward` and the SSH tunnel of a dedicated database.
+  'localhost',
+  '127.0.0.1',
 ]
 
 test.each([

@@ -1,4 +1,3 @@
-import { EXPORTER_SOURCE } from '../../engines/exporter.ts'
 import type { Node, Pod, Service } from '../../kubernetes/kinds.ts'
 import { childNames } from './manifests.ts'
 import type { Exposure, DesiredServer } from './desired-server.ts'
@@ -44,15 +43,17 @@ function ownHost(desired: DesiredServer, surroundings: Surroundings): string | u
   }
 }
 
+/** What a client dials behind `kubectl port-forward` or an SSH tunnel. The exporter in the pod dials the address, too. */
+const LOOPBACK = ['localhost', '127.0.0.1']
+
 /** Names and addresses in a server's certificate: all by which it is dialled. */
 export function certificateNames(desired: DesiredServer, { service, pod, nodes }: Surroundings): readonly string[] {
   const { server, exposure, host, nodeSelector } = desired
   const { name, namespace = '' } = server.metadata
-  const names = [name, `${name}.${namespace}`, serviceName(server.metadata), internalHost(desired)]
+  const names = [name, `${name}.${namespace}`, serviceName(server.metadata), internalHost(desired), ...LOOPBACK]
   const address = service.spec.clusterIP
   if (address !== undefined && address !== 'None') names.push(address)
   if (host !== undefined) names.push(host)
-  if (desired.exporter) names.push(EXPORTER_SOURCE)
   if (exposure === 'LoadBalancer') names.push(...ingressHosts(service))
   if (exposure === 'NodePort') {
     const possible = nodes.filter((node) => matches(node, nodeSelector)).slice(0, MOST_NODES)

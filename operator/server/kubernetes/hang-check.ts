@@ -90,8 +90,9 @@ export function createHangCheck({ client, podOf, clock, logger }: HangCheckDeps)
 export async function deletePod(client: Pick<KubernetesClient, 'request'>, { metadata }: Pod): Promise<void> {
   const { uid, namespace, name } = metadata
   const body = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: GRACE_S, preconditions: { uid } }
-  const answer = await client.request({ method: 'DELETE', path: objectPath(Pod, { namespace, name }), body })
-  if (answer.status >= 300) throw storeErrorOf(answer, { kind: Pod, namespace, name })
+  const request = { method: 'DELETE', path: objectPath(Pod, { namespace, name }), body } as const
+  const answer = await client.request(request)
+  if (answer.status >= 300) throw storeErrorOf(answer, { kind: Pod, namespace, name, request })
 }
 
 /** Returns a text that identifies one run of a server's container. */

@@ -169,14 +169,21 @@ export interface SecondCluster extends AsyncDisposable {
  * Starts a second cluster with the images of the suite.
  * @param image name of Mooring's image, which the suite has built: `mooring:<tag>`
  * @param number 2 to 9, different for clusters that run at the same time: part of their names and networks
+ * @param engines images besides those of PostgreSQL
  */
-export async function startSecondCluster(image: string, number = 2): Promise<SecondCluster> {
+export async function startSecondCluster(
+  image: string,
+  number = 2,
+  engines: readonly (typeof ENGINE_IMAGES)[number][] = [],
+): Promise<SecondCluster> {
   const first = await bedSettings()
   const settings = settingsBeside(first, number)
   const env = { ...settings, ...OWNED }
   const kubeconfig = await run({ title: 'starting a second Kubernetes', file: script('up'), args: [], env })
   const images = join(first.TC_CACHE, 'images')
-  const archives = [image, ...Object.values(POSTGRES_IMAGES)].map((name) => join(images, `${name.replace(':', '-')}.tar`))
+  const archives = [image, ...Object.values(POSTGRES_IMAGES), ...engines].map((name) =>
+    join(images, `${name.replace(':', '-')}.tar`),
+  )
   await run({ title: 'importing the images', file: script('image-import'), args: archives, env })
   return {
     clients: clientsOf(kubeconfig),

@@ -89,8 +89,8 @@ export async function databaseUser(): Promise<DatabaseUser> {
 }
 
 /**
- * Runs the engine's stock client through a tunnel and returns the name of the logged-in user as the server reports it. The client verifies
- * the server's certificate where the server requires TLS: psql with the server's own name, the others by the CA.
+ * Runs the engine's stock client through a tunnel and returns the name of the logged-in user as the server reports it. Where the server
+ * requires TLS, the client verifies its certificate for `localhost`.
  */
 export async function userThrough(database: Database, port: number): Promise<string> {
   const { connection, engine } = database
@@ -103,21 +103,19 @@ export async function userThrough(database: Database, port: number): Promise<str
   try {
     switch (partsOf(Motor.parse(engine)).family) {
       case 'postgresql': {
-        const tls = isCluster
-          ? `host=${internalHost} hostaddr=127.0.0.1 sslmode=verify-full sslrootcert=${caFile}`
-          : 'host=127.0.0.1'
-        const target = `${tls} port=${port} user=${user} password=${password} dbname=${name} connect_timeout=10`
+        const tls = isCluster ? `sslmode=verify-full sslrootcert=${caFile}` : ''
+        const target = `host=localhost hostaddr=127.0.0.1 ${tls} port=${port} user=${user} password=${password} dbname=${name} connect_timeout=10`
         return (await runProgram(['psql', '-XtA', '-c', 'SELECT current_user', target])).trim()
       }
       case 'mongodb': {
-        const tls = isCluster ? `&tls=true&tlsAllowInvalidHostnames=true&tlsCAFile=${caFile}` : ''
+        const tls = isCluster ? `&tls=true&tlsCAFile=${caFile}` : ''
         const uri = `mongodb://${user}:${password}@127.0.0.1:${port}/${name}?directConnection=true${tls}`
         const statement = 'print(db.runCommand({connectionStatus: 1}).authInfo.authenticatedUsers[0].user)'
         return (await runProgram([...(await mongosh()), uri, '--eval', statement])).trim()
       }
       default: {
-        const tls = isCluster ? `--ssl-ca=${caFile}` : '--ssl'
-        const to = ['-h127.0.0.1', `-P${port}`, `-u${user}`, `-p${password}`, '-N', '-B', tls, name]
+        const tls = isCluster ? [`--ssl-ca=${caFile}`, '--ssl-verify-server-cert'] : ['--ssl']
+        const to = ['-hlocalhost', '--protocol=tcp', `-P${port}`, `-u${user}`, `-p${password}`, '-N', '-B', ...tls, name]
         return (await runProgram([...(await mariadbCommand()), ...to], "SELECT SUBSTRING_INDEX(USER(), '@', 1);")).trim()
       }
     }

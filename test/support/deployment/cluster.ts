@@ -97,7 +97,7 @@ async function secretValue(clients: Kubernetes, name: string, key: string): Prom
 }
 
 /** Runs kubectl until disposed. */
-function kubectl({ kubeconfig }: Kubernetes, args: readonly string[]) {
+function kubectl({ kubeconfig }: Pick<Kubernetes, 'kubeconfig'>, args: readonly string[]) {
   const child = spawn('kubectl', args, { env: { ...process.env, KUBECONFIG: kubeconfig }, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   return {
@@ -116,18 +116,28 @@ function followLog(clients: Kubernetes, pod: string, file: string): AsyncDisposa
 }
 
 function forward(clients: Kubernetes, pod: string, port: number): AsyncDisposable & { readonly origin: Promise<string> } {
-  const forwarding = kubectl(clients, ['port-forward', pod, ...IN_SYSTEM, '--address', '127.0.0.1', `:${port}`])
-  return { origin: originOf(forwarding.stdout), [Symbol.asyncDispose]: () => forwarding[Symbol.asyncDispose]() }
+  const { port: local, ...forwarding } = forwardPort(clients, { namespace: SYSTEM_NAMESPACE, object: pod, port })
+  return { ...forwarding, origin: local.then((number) => `http://127.0.0.1:${number}`) }
+}
+
+/** Forwards a free port of this machine to one of a pod or Service, with kubectl, until disposed. */
+export function forwardPort(
+  clients: Pick<Kubernetes, 'kubeconfig'>,
+  { namespace, object, port }: { readonly namespace: string; readonly object: string; readonly port: number },
+): AsyncDisposable & { readonly port: Promise<number> } {
+  const args = ['port-forward', object, '--namespace', namespace, '--address', '127.0.0.1', `:${port}`]
+  const forwarding = kubectl(clients, args)
+  return { port: localPort(forwarding.stdout), [Symbol.asyncDispose]: () => forwarding[Symbol.asyncDispose]() }
 }
 
 /**
- * Returns the address that kubectl prints in `Forwarding from 127.0.0.1:40001 -> 9464`. It reads all further output: kubectl
+ * Returns the port that kubectl prints in `Forwarding from 127.0.0.1:40001 -> 9464`. It reads all further output: kubectl
  * prints a line for each connection, and would block.
  */
-async function originOf(stdout: NodeJS.ReadableStream): Promise<string> {
+async function localPort(stdout: NodeJS.ReadableStream): Promise<number> {
   const lines = createInterface({ input: stdout })
   const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string?]
-  const address = line === undefined ? undefined : /127\.0\.0\.1:\d+/.exec(line)?.[0]
-  if (address === undefined) throw new Error('kubectl did not forward a port')
-  return `http://${address}`
+  const port = /127\.0\.0\.1:(\d+)/.exec(line ?? '')?.[1]
+  if (port === undefined) throw new Error('kubectl did not forward a port')
+  return Number(port)
 }
