@@ -22,6 +22,12 @@ export const UPDATE_HELD = 'UpdateHeld'
  */
 export const FORCED_RESTART = 'ForcedRestart'
 
+/**
+ * Type of the condition of a server that ended for lack of memory while operations of tenants ran, which were suspended. Its
+ * `lastTransitionTime` is that of the last such end.
+ */
+export const OUT_OF_MEMORY = 'OutOfMemory'
+
 /** Reasons of a server's `Ready` condition. */
 export const ServerReason = {
   Running: 'Running',
@@ -45,6 +51,8 @@ export const ServerReason = {
   StorageNotExpandable: 'StorageNotExpandable',
   /** Reason of `ForcedRestart`. */
   StatementStuck: 'StatementStuck',
+  /** Reason of `OutOfMemory`. */
+  OutOfMemory: 'OutOfMemory',
 } as const
 export type ServerReason = (typeof ServerReason)[keyof typeof ServerReason]
 

@@ -36,6 +36,7 @@ test('without arguments the settings have the documented defaults', () => {
     warm: ['postgresql-15.4.0'],
     webhookPrivateAddresses: true,
     serverCapacity: 50,
+    mongodbServerCapacity: 10,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
     idleTransactionLimitSeconds: 600,

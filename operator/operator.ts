@@ -18,7 +18,7 @@ import { type BackupsDeps, createArchiveControllers } from './database-archive/c
 import { createDatabaseControllers } from './dedicated-database/controllers.ts'
 import { reportFailuresOnceSynced, reporterOf } from './events/failures.ts'
 import { createLogEvents, type Events } from './events/events.ts'
-import { createFleetReconciler } from './fleet/reconciler.ts'
+import { createFleetReconciler, type FleetDeps } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createMetering } from './metering/metering.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
@@ -37,6 +37,7 @@ import { createInstanceReconciler } from './shared-instance/reconciler.ts'
 import { createCertificateSweep } from './tunnel/certificate-sweep.ts'
 import { createTunnelControllers, type TunnelControllersDeps } from './tunnel/controllers.ts'
 import { createPresence, type PresenceDeps } from './tunnel/presence.ts'
+import { createMemoryAlarm } from './watchdog/memory-alarm.ts'
 import { createRestarts } from './watchdog/restarts.ts'
 import { createTransactionIdAlarm } from './watchdog/server-checks.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
@@ -83,8 +84,8 @@ export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 
 export interface OperatorSettings {
   /** Spare databases per server. */
   readonly warmPool: number
-  /** Shared instances per server. */
-  readonly capacity: number
+  /** Returns the maximum number of shared instances on a server of a motor. */
+  readonly capacityOf: FleetDeps['capacityOf']
   /** Maximum number of objects in a namespace, by kind. */
   readonly quotas: { readonly instances: number; readonly databases: number; readonly tunnels: number }
   /** Limits of tenants' sessions and databases. */
@@ -127,6 +128,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     discarded,
     restarts: createRestarts({ store, servers, instances, runtime, events, log, registry: deps.registry, now }),
     onTransactionIds: createTransactionIdAlarm({ store, servers, registry: deps.registry, now }),
+    onOutOfMemory: createMemoryAlarm({ store, servers, events, now }),
   })
   const metrics = createControllerMetrics(deps.registry)
   const controller = (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) =>
@@ -205,7 +207,16 @@ export function createOperator(deps: OperatorDeps): Operator {
     controller({
       name: 'fleet',
       concurrency: 1,
-      reconcile: createFleetReconciler({ store, regions, servers, instances, slots, quota, now, capacity: settings.capacity }),
+      reconcile: createFleetReconciler({
+        store,
+        regions,
+        servers,
+        instances,
+        slots,
+        quota,
+        now,
+        capacityOf: settings.capacityOf,
+      }),
       sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
     }),
     ...createServerControllers({

@@ -27,6 +27,7 @@ test('the defaults are as documented', () => {
     serverUser: 999,
     webhookPrivateAddresses: false,
     serverCapacity: 50,
+    mongodbServerCapacity: 10,
     warmPool: 5,
     instanceSizeLimitMib: 1024,
     idleTransactionLimitSeconds: 600,

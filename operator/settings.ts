@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { partsOf } from '../crds/motor.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { LOG_SETTINGS } from '../process/run.ts'
 import {
@@ -32,6 +33,8 @@ const count = (range: readonly [number, number], initial: string, about: string)
 /** Settings of the operator in both deployment modes. */
 export const SERVER_SETTINGS = {
   serverCapacity: count([1, 20_000], '50', 'shared instances on one database server'),
+  // docs/decisions/2026-11-28-mongodb-servers-of-ten.md
+  mongodbServerCapacity: count([1, 20_000], '10', 'shared instances on one MongoDB server'),
   warmPool: count([0, 1_000], '5', 'spare databases kept ready on each warm server'),
   instanceSizeLimitMib: count([16, 67_108_864], '1024', 'MiB that a shared instance may grow to before its logins are blocked'),
   statementLimitSeconds: count([1, 86_400], '300', 'seconds after which a statement on a shared server is cancelled'),
@@ -45,7 +48,7 @@ export const SERVER_SETTINGS = {
 export function operatorSettings(settings: SettingsOf<typeof SERVER_SETTINGS> & Quotas): OperatorSettings {
   return {
     warmPool: settings.warmPool,
-    capacity: settings.serverCapacity,
+    capacityOf: (motor) => (partsOf(motor).family === 'mongodb' ? settings.mongodbServerCapacity : settings.serverCapacity),
     quotas: { instances: settings.quotaInstances, databases: settings.quotaDatabases, tunnels: settings.quotaTunnels },
     limits: {
       statementMs: settings.statementLimitSeconds * 1_000,

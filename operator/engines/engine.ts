@@ -52,10 +52,12 @@ export const SuspensionCause = {
   catalogs: 'catalogs',
   /** Connections far above its limit. */
   connections: 'connections',
+  /** Operations that ran when the server ended for lack of memory. */
+  memory: 'memory',
 } as const
 export type SuspensionCause = (typeof SuspensionCause)[keyof typeof SuspensionCause]
 
-/** Tenant whose logins are rejected until the next sweep restores its password. */
+/** Tenant whose logins are rejected until the next sweep restores its password, or for ten minutes for {@link SuspensionCause.memory}. */
 export interface Suspension {
   readonly name: string
   readonly cause: SuspensionCause
@@ -199,8 +201,7 @@ export interface EngineAdmin extends AsyncDisposable {
    */
   drop(name: string, owner?: string): Promise<void>
   /**
-   * Returns the owners of the discarded databases that still take space, one entry for each database. Empty for an engine whose `drop`
-   * returns only when the data are removed.
+   * Returns the owners of the discarded databases that still take space, one entry for each database.
    */
   discarded(): Promise<readonly string[]>
   /**

@@ -39,7 +39,7 @@ async function fleet({ warm = true, server = { status: DOWN } }: FleetTraits = {
   const clock = { ms: DOWN_AT }
   const slots = createSlots({ servers: servers.cache, instances: instances.cache })
   const reconcile = createFleetReconciler({
-    ...{ store, regions: regions.cache, servers: servers.cache, instances: instances.cache, slots, capacity: 50 },
+    ...{ store, regions: regions.cache, servers: servers.cache, instances: instances.cache, slots, capacityOf: () => 50 },
     quota: createQuota({ cache: instances.cache, max: 50, hasBegun: isClaimed }),
     now: () => new Date(clock.ms),
   })

@@ -19,8 +19,8 @@ export interface FleetDeps {
   readonly instances: Cache<typeof SharedInstance>
   readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'countAdmissible'>
-  /** Maximum number of shared instances on one server. */
-  readonly capacity: number
+  /** Returns the maximum number of shared instances on one server of a motor. */
+  readonly capacityOf: (motor: Motor) => number
   readonly now: () => Date
 }
 
@@ -45,7 +45,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
           name: serverName(motor, region.spec.regionId, ordinal),
           finalizers: [FINALIZER],
         },
-        spec: { motor, region: region.spec.id, tenancy: 'shared', capacity: deps.capacity },
+        spec: { motor, region: region.spec.id, tenancy: 'shared', capacity: deps.capacityOf(motor) },
       })
     } catch (error) {
       if (!isStoreError(error, 'already_exists')) throw error
@@ -73,7 +73,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
       motor,
       warm,
       // A server takes a second or more to start, in which half of the slots of the last one can fill up.
-      headroom: Math.ceil(deps.capacity / 2),
+      headroom: Math.ceil(deps.capacityOf(motor) / 2),
       free: useful.reduce((sum, { server }) => sum + slots.freeOn(server), 0),
       waiting,
       isTaken: (ordinal) =>

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { type SessionBounds, type Suspension, SuspensionCause } from '../engines/engine.ts'
 import type { Events } from '../events/events.ts'
+import { OUT_OF_MEMORY } from './memory-alarm.ts'
 import { STATEMENT_STUCK } from './restarts.ts'
 
 export interface SuspensionReportsDeps {
@@ -43,6 +44,10 @@ export function createSuspensionReports({ ownerOf, events, log, limits }: Suspen
     [SuspensionCause.connections]: {
       reason: 'TooManyConnections',
       note: `this instance had far more connections than its limit: they were logged out, and ${until}`,
+    },
+    [SuspensionCause.memory]: {
+      reason: OUT_OF_MEMORY,
+      note: 'an operation of this instance ran when its database server ended for lack of memory: logins of this instance are rejected for ten minutes',
     },
   }
 

@@ -47,6 +47,7 @@ async function lookAt(given: SharedInstance, during: (put: (instance: SharedInst
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 1 },
     onTransactionIds: () => Promise.resolve(),
+    onOutOfMemory: () => Promise.resolve(),
     ...CALM,
   })
   await watchdog.sweep()
@@ -97,6 +98,7 @@ test('a server without instances gets no statement bounds, and its sessions from
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 3_600_000 },
     onTransactionIds: () => Promise.resolve(),
+    onOutOfMemory: () => Promise.resolve(),
     ...CALM,
   })
   const stop = new AbortController()
@@ -129,6 +131,7 @@ test('a statement that cannot be ended is reported once to its tenant and to the
     limits: { statementMs: 300_000, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 3_600_000 },
     onTransactionIds: () => Promise.resolve(),
+    onOutOfMemory: () => Promise.resolve(),
     restarts: { request: async (server) => requests.push(server) > 0 },
     discarded: { countOn: () => 0 },
   })
@@ -159,6 +162,7 @@ test('a sweep reads the store only for databases whose owner is in neither cache
     limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
     every: { sessionsMs: 1, sweepMs: 1 },
     onTransactionIds: () => Promise.resolve(),
+    onOutOfMemory: () => Promise.resolve(),
     ...CALM,
   })
   const readKinds = () => list.mock.calls.map(([{ kind }]) => kind).filter((kind) => kind !== 'Secret')

@@ -4,7 +4,7 @@ import type { Kind } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key, type Store } from '../../store/port.ts'
-import type { SessionBounds } from '../engines/engine.ts'
+import { type SessionBounds, SuspensionCause } from '../engines/engine.ts'
 import type { Events } from '../events/events.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
@@ -33,6 +33,8 @@ export interface WatchdogDeps {
   readonly every: { readonly sessionsMs: number; readonly sweepMs: number }
   /** Receives at each sweep the share of transaction ids that a server has used, 0 to 1. */
   readonly onTransactionIds: (server: string, used: number) => Promise<void>
+  /** Receives the databases whose tenants were suspended because the server ended for lack of memory. */
+  readonly onOutOfMemory: (server: string, databases: readonly string[]) => Promise<void>
 }
 
 /** Enforces limits that engines lack: sessions above their limits, databases above their size, differences of catalog and store. */
@@ -105,6 +107,8 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     const { cancelled, ended, suspended = [], needsRestart = false } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
     reportSuspensions(server, suspended)
+    const databases = suspended.filter(({ cause }) => cause === SuspensionCause.memory).map(({ name }) => name)
+    if (databases.length > 0) await deps.onOutOfMemory(server, databases)
     // Its other checks would fail.
     if (needsRestart && (await deps.restarts.request(server))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.

@@ -67,7 +67,7 @@ test('a conflict on every write of a claim, a rotation, a reset, a switch and a 
 
 test('an instance that waits for a slot gets the slot of a deleted one', async () => {
   // The next server never comes up: there is only the first.
-  await using operator = await startOperator({ target: server.target, settings: { capacity: 1 } })
+  await using operator = await startOperator({ target: server.target, settings: { capacityOf: () => 1 } })
   const first = await operator.create('first')
   await ready(operator, 'first')
   const second = await operator.create('second')

@@ -16,15 +16,23 @@ test.each([
     entries: { users: [{ db: 'app', customData: { suspended: true } }] },
     state: { database: true, login: 'enabled' },
   },
-  { does: 'a role alone', entries: { roles: ['app'] }, state: { database: true, login: 'absent' } },
+  { does: 'a role alone', entries: { roles: [{ db: 'app', role: 'tenant' }] }, state: { database: true, login: 'absent' } },
   { does: 'a database alone', entries: { databases: ['app'] }, state: { database: true, login: 'absent' } },
 ])('the catalog lists a tenant with $does', ({ entries, state }) => {
   expect(catalogOf({ ...NOTHING, ...entries })).toEqual({ tenants: new Map([['app', state]]), spare: 0, leftovers: [] })
 })
 
+test('the catalog lists a discarded database as a leftover alone, and its login until that is removed', () => {
+  const roles = ['tenant', 'gone_0123abcd'].map((role) => ({ db: 'app', role }))
+  const entries = { ...NOTHING, roles, databases: ['app'] }
+  expect(catalogOf(entries)).toEqual({ tenants: new Map(), spare: 0, leftovers: ['app'] })
+  const tenants = new Map([['app', { database: false, login: 'enabled' }]])
+  expect(catalogOf({ ...entries, users: [{ db: 'app' }] })).toEqual({ tenants, spare: 0, leftovers: ['app'] })
+})
+
 test('the catalog ignores databases and logins that no tenant can have', () => {
   const databases = ['admin', 'config', 'local', 'Upper', 'with_underscore']
-  expect(catalogOf({ users: [{ db: 'admin' }], roles: ['admin'], databases }).tenants.size).toBe(0)
+  expect(catalogOf({ users: [{ db: 'admin' }], roles: [{ db: 'admin', role: 'tenant' }], databases }).tenants.size).toBe(0)
 })
 
 test.each([

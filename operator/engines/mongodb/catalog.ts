@@ -3,7 +3,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import { type Catalog, EngineCode, LoginState, type TenantState } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
 import { surveyOperations } from './survey.ts'
-import { loginOf, readUser, rolesOf, type UserDocument, usersOf } from './users.ts'
+import { discardedBy, loginOf, readUser, type RoleDocument, rolesOf, type UserDocument, usersOf } from './users.ts'
 
 /** Databases of the server itself. */
 const OWN: ReadonlySet<string> = new Set(['admin', 'config', 'local'])
@@ -24,24 +24,29 @@ export function assertTenantName(name: string): void {
 /** Observed users, roles and databases of a server. */
 interface Entries {
   readonly users: readonly Pick<UserDocument, 'db' | 'customData'>[]
-  /** Databases that have a role of a tenant. */
-  readonly roles: readonly string[]
+  readonly roles: readonly Pick<RoleDocument, 'db' | 'role'>[]
   readonly databases: readonly string[]
 }
 
 /**
  * Returns the tenants of a server. MongoDB does not list a database without collections, so each tenant with a login counts as having one.
- * There are no spares, since claims are fast without them, and no leftovers: an incomplete database has the name of its tenant. Pure.
+ * There are no spares, since claims are fast without them. A discarded database is a leftover; an incomplete one has the name of its tenant.
+ * Pure.
  */
 export function catalogOf({ users, roles, databases }: Entries): Catalog {
   const logins = new Map(users.map((user) => [user.db, loginOf(user)]))
-  const names = new Set([...logins.keys(), ...roles, ...databases].filter(isTenantName))
+  const discarded = new Set(roles.flatMap((role) => discardedBy(role)?.name ?? []))
+  const complete = [...roles.map(({ db }) => db), ...databases].filter((name) => !discarded.has(name))
+  const names = new Set([...logins.keys(), ...complete].filter(isTenantName))
   return {
     tenants: new Map(
-      [...names].map((name): [string, TenantState] => [name, { database: true, login: logins.get(name) ?? LoginState.absent }]),
+      [...names].map((name): [string, TenantState] => [
+        name,
+        { database: !discarded.has(name), login: logins.get(name) ?? LoginState.absent },
+      ]),
     ),
     spare: 0,
-    leftovers: [],
+    leftovers: [...discarded],
   }
 }
 
@@ -49,7 +54,7 @@ export function catalogOf({ users, roles, databases }: Entries): Catalog {
 export async function readCatalog(session: Session): Promise<Catalog> {
   const [users, roles, databases] = await Promise.all([
     usersOf(session).find().project<Pick<UserDocument, 'db' | 'customData'>>({ db: 1, customData: 1 }).toArray(),
-    rolesOf(session).distinct('db'),
+    rolesOf(session).find().project<Pick<RoleDocument, 'db' | 'role'>>({ db: 1, role: 1 }).toArray(),
     listDatabases(session),
   ])
   return catalogOf({ users, roles, databases })
@@ -67,14 +72,21 @@ export async function hasCollections(session: Session, name: string): Promise<bo
   return await cursor.hasNext()
 }
 
+/** Database and login of one name. */
+export interface Found extends TenantState {
+  /** Whether a mark shows that the database is discarded; it then counts as absent until it is removed. */
+  readonly isDiscarded: boolean
+}
+
 /** Reads the state of one tenant. */
-export async function readTenant(session: Session, name: string): Promise<TenantState> {
-  const [user, role, filled] = await Promise.all([
+export async function readTenant(session: Session, name: string): Promise<Found> {
+  const [user, roles, filled] = await Promise.all([
     readUser(session, name),
-    rolesOf(session).countDocuments({ db: name }, { limit: 1 }),
+    rolesOf(session).find({ db: name }).toArray(),
     hasCollections(session, name),
   ])
-  return { database: user !== undefined || role > 0 || filled, login: loginOf(user) }
+  const isDiscarded = roles.some((role) => discardedBy(role) !== undefined)
+  return { database: !isDiscarded && (user !== undefined || roles.length > 0 || filled), login: loginOf(user), isDiscarded }
 }
 
 /**

@@ -1,10 +1,9 @@
 import { BSON, type CollectionInfo, type Document } from 'mongodb'
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode } from '../engine.ts'
-import { hasCollections, isTenantName } from './catalog.ts'
+import { isTenantName, readTenant } from './catalog.ts'
 import type { Connection, Session } from './connection.ts'
 import { isLoggedIn } from './sessions.ts'
-import { readUser } from './users.ts'
 
 /** Maximum number of documents in one insert of {@link copyByClient}, and their size in bytes at which it is sent earlier. */
 const BATCH = 1_000
@@ -15,7 +14,7 @@ const VIEWS = 100
 
 /** @throws MooringError `template_missing`, `template_in_use` */
 export async function assertCopyable(session: Session, template: string): Promise<void> {
-  const exists = isTenantName(template) && ((await readUser(session, template)) ?? (await hasCollections(session, template)))
+  const exists = isTenantName(template) && (await readTenant(session, template)).database
   if (!exists) throw new MooringError(EngineCode.templateMissing, `there is no database ${template} on this server`)
   if (await isLoggedIn(session, template)) throw inUse(template, 'sessions are open on it')
 }

@@ -8,6 +8,8 @@ export const ServerCode = {
   userNotFound: 11,
   authenticationFailed: 18,
   alreadyInitialized: 23,
+  /** The command passed its `maxTimeMS`. */
+  timeLimitExceeded: 50,
   commandNotFound: 59,
   /** Also the code of a parameter that this version does not have. */
   invalidOptions: 72,

@@ -7,12 +7,14 @@ import { assertTenantName, readCatalog, readSizes, readTenant } from './catalog.
 import { addressOf, connect, type Connection, TIMEOUTS } from './connection.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExporterLogin } from './exporter.ts'
+import { createLeftovers } from './leftovers.ts'
 import { createLifecycle } from './lifecycle.ts'
 import { createVerifier } from './login.ts'
 import { measure } from './measure.ts'
-import { endWork } from './sessions.ts'
+import { createMemoryWatch } from './memory.ts'
+import { endFormerWork } from './sessions.ts'
 import { harden, SCRAM_ITERATIONS } from './settings.ts'
-import { absent, changeUser, createPasswords } from './users.ts'
+import { absent, changeUser, createPasswords, renewPrivileges } from './users.ts'
 import { createWatchdog } from './watchdog.ts'
 
 /** Creates the administration of a MongoDB 5.0, 6.0 or 7.0 server. Takes ownership of `connection`. */
@@ -26,14 +28,24 @@ export function mongodbAdmin(
   const lifecycle = createLifecycle({ connection, scram, expectLogin: verifier.expect, clients: access.clients })
   const { claim, reset, drop } = lifecycle
   const passwords = createPasswords({ connection, scram })
-  const find: EngineAdmin['find'] = (name) => readTenant(connection, name)
+  const { tidy, discarded } = createLeftovers({ connection, lifecycle })
+  const memory = createMemoryWatch(connection)
+  const enforce = createWatchdog({ connection, admin: target.user, waiting: lifecycle.waiting })
+  const find: EngineAdmin['find'] = async (name) => {
+    const { database, login } = await readTenant(connection, name)
+    return { database, login }
+  }
 
   return {
     version: safely(async () => {
       const { version } = (await connection.command('admin', { buildInfo: 1 })) as { version: string }
       return version
     }),
-    harden: safely(() => harden(connection)),
+    harden: safely(async () => {
+      await harden(connection)
+      await renewPrivileges(connection)
+      await memory.settle()
+    }),
     catalog: safely(() => readCatalog(connection)),
     find: safely(find),
     claim: safely(claim),
@@ -53,19 +65,24 @@ export function mongodbAdmin(
     disableLogin: safely(async (name) => {
       assertTenantName(name)
       if (!(await changeUser(connection, name, { disabled: true, logOut: true }))) throw absent(name)
-      await endWork(connection, name)
+      await endFormerWork(connection, name)
     }),
     reset: safely(reset),
     drop: safely(drop),
     admit: safely(access.admit),
-    tidy: () => Promise.resolve(false),
+    tidy: safely(tidy),
     ...withoutPostgresqlOnly('MongoDB has no extensions'),
-    discarded: () => Promise.resolve([]),
-    enforce: safely(createWatchdog({ connection, admin: target.user })),
+    discarded: safely(discarded),
+    enforce: safely(async (bounds) => {
+      const ended = memory.arm()
+      const { suspended = [], ...enforced } = await enforce(bounds)
+      return { ...enforced, ...(ended.length + suspended.length > 0 && { suspended: [...ended, ...suspended] }) }
+    }),
     sizes: safely((which) => readSizes(connection, which)),
     monitor: safely(createExporterLogin({ connection, scram })),
     measure: safely((name) => measure(connection, name)),
     async [Symbol.asyncDispose]() {
+      memory[Symbol.dispose]()
       verifier[Symbol.dispose]()
       await connection[Symbol.asyncDispose]()
     },

@@ -8,6 +8,8 @@ import { ServerCode, serverCodeOf } from './errors.ts'
 /** Maximum time for operations to end, and the time between two checks. */
 const END_MS = 4_000
 const PAUSE_MS = 25
+/** Time after which operations that were killed are not waited for. */
+const KILLED_MS = 1_000
 
 /** Operation or idle connection of a client (MongoDB documentation, "$currentOp"). */
 export interface Operation {
@@ -135,20 +137,36 @@ export async function isLoggedIn(session: Session, name: string): Promise<boolea
 }
 
 /**
- * Ends the tenant's operations, transactions and cursors. Its connections stay open, because MongoDB has no command that closes
- * one. The caller has taken away the tenant's login or privileges, so that no operation begins anew.
- * @throws MooringError `engine_failed` when operations remain after 4 s
+ * What is left of a tenant's operations after {@link endWork}. `killed`: all that go on were killed, and notice it at the end of an expression
+ * that they compute. Such an operation begins no other step, but an update may still write the document that it computes. `running`: others go
+ * on, or an operation of the tenant prevents their list.
  */
-export async function endWork(session: Session, name: string): Promise<void> {
+export type Ending = 'ended' | 'killed' | 'running'
+
+/**
+ * Ends the tenant's operations, transactions and cursors within 4 s. Its connections stay open, because MongoDB has no command that closes
+ * one. The caller has taken away the tenant's login or privileges, so that no operation begins anew.
+ */
+export async function endWork(session: Session, name: string): Promise<Ending> {
   await killSessions(session, [name])
-  const deadline = performance.now() + END_MS
-  while (performance.now() < deadline) {
+  const begin = performance.now()
+  while (performance.now() - begin < END_MS) {
     const left = await listOf(session, name)
     const operations = left?.filter(({ type }) => type === 'op')
-    if (operations?.length === 0) return
+    if (operations?.length === 0) return 'ended'
+    if (performance.now() - begin > KILLED_MS && operations?.every(({ killPending }) => killPending)) return 'killed'
     if (operations) await killOperations(session, operations)
     else await wake(session)
     await delay(PAUSE_MS)
   }
-  throw new MooringError(EngineCode.failed, `operations of ${name} are still running after ${END_MS / 1_000} s`)
+  return 'running'
+}
+
+/**
+ * Ends the work of a tenant's former sessions: an operation that was killed is not waited for.
+ * @throws MooringError `engine_failed` when others remain after 4 s
+ */
+export async function endFormerWork(session: Session, name: string): Promise<void> {
+  if ((await endWork(session, name)) === 'running')
+    throw new MooringError(EngineCode.failed, `operations of ${name} are still running after ${END_MS / 1_000} s`)
 }

@@ -54,6 +54,8 @@ const PARAMETERS = {
   diagnosticDataCollectionEnabled: false,
   // Drivers retry within this time. A session takes memory, and a document that counts towards no database.
   localLogicalSessionTimeoutMinutes: 5,
+  // Empties the cache of sessions, which is one for all tenants: a full one rejects every new session. The default is five minutes.
+  logicalSessionRefreshMillis: 10_000,
   transactionLifetimeLimitSeconds: 60,
   // A stop gives operations this long; the runtime kills the server after 4 s.
   shutdownTimeoutMillisForSignaledShutdown: 300,

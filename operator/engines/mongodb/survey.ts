@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Session } from './connection.ts'
 import { killSessions, listOperations, listOwn, type Operation, type Scope, unlessTooLarge, wake } from './sessions.ts'
-import { usersOf } from './users.ts'
+import { listDiscarded, usersOf } from './users.ts'
 
 /** Maximum time for operations of killed sessions to end, and the time between two checks. */
 const END_MS = 1_000
@@ -24,7 +24,9 @@ export interface Survey {
 export async function surveyOperations(watch: Session, scope: Scope): Promise<Survey> {
   const all = await unlessTooLarge(listOperations(watch, scope))
   if (all) return { operations: all, ended: [], hidden: [] }
-  const names = (await usersOf(watch).distinct('db')).filter((name) => name !== 'admin')
+  // The operations of a tenant without a login may go on in its discarded database.
+  const owners = [...(await usersOf(watch).distinct('db')), ...(await listDiscarded(watch)).map(({ name }) => name)]
+  const names = owners.filter((name) => name !== 'admin')
   const byTenant = await surveyByTenant(watch, names, scope)
   const ended = byTenant.hidden
   if (ended.length === 0) return { ...byTenant, ended }

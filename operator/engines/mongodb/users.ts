@@ -5,7 +5,7 @@ import { EngineCode, type Limits, LoginState, type Tenant } from '../engine.ts'
 import type { Admitted } from '../access.ts'
 import type { Scram, ScramCredentials } from '../scram.ts'
 import type { Connection, Session } from './connection.ts'
-import { endWork } from './sessions.ts'
+import { endFormerWork, killSessions, type Operation } from './sessions.ts'
 
 /**
  * User of a tenant as the server stores it (MongoDB documentation, "system.users Collection"). The operator writes the documents itself:
@@ -33,6 +33,8 @@ interface CustomData {
   readonly disabled?: boolean
   /** Whether the watchdog blocked the login (watchdog.ts). */
   readonly suspended?: boolean
+  /** Time until which the login stays suspended, whatever its password. */
+  readonly barredUntil?: Date
   /** Ranges from which the login is allowed, see {@link clientsFrom}. */
   readonly clients?: readonly string[]
 }
@@ -40,7 +42,7 @@ interface CustomData {
 type Resource = { readonly db: string; readonly collection: string } | { readonly cluster: boolean }
 
 /** Role of a tenant or of the exporter as the server stores it (MongoDB documentation, "system.roles Collection"). */
-interface RoleDocument {
+export interface RoleDocument {
   readonly _id: string
   readonly role: string
   readonly db: string
@@ -61,12 +63,13 @@ export function clientsFrom(sources: Admitted['engine']): readonly string[] | un
 const ROLE = 'tenant'
 
 /**
- * Actions of the built-in role dbAdmin that readWrite lacks, without enableProfiler: the command `profile` also changes the threshold of the
- * server's slow query log, which would then contain the documents of all tenants.
+ * Actions of the built-in role dbAdmin that readWrite lacks, without three. The command `profile` (enableProfiler) also changes the threshold of
+ * the server's slow query log, which would then contain the documents of all tenants. `validate` and `compact` read whole collections in one
+ * command, with the cache and the disk of all tenants; `compact` rewrites them, too.
  */
-const ACTIONS = [
-  ...['bypassDocumentValidation', 'collMod', 'compact', 'dropDatabase', 'indexStats', 'planCacheIndexFilter', 'planCacheRead'],
-  ...['planCacheWrite', 'validate'],
+const ACTIONS: readonly string[] = [
+  ...['bypassDocumentValidation', 'collMod', 'dropDatabase', 'indexStats', 'planCacheIndexFilter', 'planCacheRead'],
+  'planCacheWrite',
 ]
 
 const idOf = (name: string): string => `${name}.${name}`
@@ -110,7 +113,9 @@ export function userDocument({ name, credentials, limits, clients }: NewUser): U
 interface Change {
   readonly credentials?: ScramCredentials
   readonly disabled?: boolean
+  /** False lifts a suspension, except one that lasts for a time. */
   readonly suspended?: boolean
+  readonly barredUntil?: Date
   /** Ranges from which the login is allowed. Sessions from elsewhere are logged out. */
   readonly clients?: readonly string[] | 'all'
   /** Whether present sessions of the login are logged out. */
@@ -119,13 +124,14 @@ interface Change {
 
 /** Changes the login of a tenant in one write. Returns false when the tenant has no login. */
 export async function changeUser(session: Session, name: string, change: Change): Promise<boolean> {
-  const { credentials, disabled, suspended, clients, logOut = false } = change
+  const { credentials, disabled, suspended, barredUntil, clients, logOut = false } = change
   const { matchedCount } = await usersOf(session).updateOne({ _id: idOf(name) }, [
     {
       $set: {
         ...(credentials && { credentials: { 'SCRAM-SHA-256': credentials } }),
         ...(disabled !== undefined && { 'customData.disabled': disabled }),
-        ...(suspended !== undefined && { 'customData.suspended': suspended }),
+        ...(suspended !== undefined && { 'customData.suspended': suspended || { $gt: ['$customData.barredUntil', '$$NOW'] } }),
+        ...(barredUntil && { 'customData.barredUntil': barredUntil }),
         ...(clients !== undefined && { 'customData.clients': clients === 'all' ? '$$REMOVE' : { $literal: clients } }),
         ...(logOut && { userId: newId() }),
       },
@@ -147,6 +153,18 @@ export async function changeUser(session: Session, name: string, change: Change)
   return matchedCount === 1
 }
 
+/** Suspends a login for some time, which a new password does not shorten, and ends its sessions. Does nothing for a tenant without a login. */
+export async function suspendFor(session: Session, name: string, ms: number): Promise<void> {
+  if (await changeUser(session, name, { suspended: true, barredUntil: new Date(Date.now() + ms), logOut: true }))
+    await killSessions(session, [name])
+}
+
+/** Tenant of an operation or connection; undefined for the operator, the server and a connection that has not logged in. */
+export function tenantOf({ effectiveUsers }: Operation): string | undefined {
+  const name = effectiveUsers?.[0]?.db
+  return name === 'admin' || name === 'local' ? undefined : name
+}
+
 const newId = (): UUID => new UUID(randomUUID())
 
 /** Gives the tenant its privileges on its database, or takes them away. Sessions stay open, and their commands fail meanwhile. */
@@ -163,15 +181,60 @@ export async function setPrivileges(session: Session, name: string, privileges: 
   )
 }
 
+/** Gives the roles of tenants that a former version of Mooring created the present privileges. Roles without privileges keep none. */
+export async function renewPrivileges(session: Session): Promise<void> {
+  const outdated = { role: ROLE, 'privileges.0.actions': { $exists: true, $ne: ACTIONS } }
+  await rolesOf(session).updateMany(outdated, { $set: { 'privileges.0.actions': ACTIONS } })
+}
+
 /** Whether the tenant has its privileges, which is false while its database is incomplete. */
 export async function isGranted(session: Session, name: string): Promise<boolean> {
   return ((await rolesOf(session).findOne({ _id: `${name}.${ROLE}` }))?.roles ?? []).length > 0
 }
 
-/** Removes login and role of a tenant. The login goes last: as long as it exists, the catalog has the tenant. */
+/**
+ * Removes login and role of a tenant. The login goes last: as long as it exists, the catalog has the tenant. The mark of a discarded database
+ * stays.
+ */
 export async function removeUser(session: Session, name: string): Promise<void> {
-  await rolesOf(session).deleteMany({ db: name })
+  await rolesOf(session).deleteMany({ db: name, role: { $not: MARK } })
   await usersOf(session).deleteMany({ db: name })
+}
+
+/** Name of the role that marks a discarded database: its owner, if known (`EngineAdmin.drop`). */
+const MARK = /^gone_([0-9a-f]{8})?$/
+
+/** Database that a drop left behind, because an operation in it goes on. No tenant gets its name again. */
+export interface DiscardedDatabase {
+  readonly name: string
+  /** Empty when unknown. */
+  readonly owner: string
+}
+
+/** Returns the discarded database that a role marks; undefined for another role. */
+export function discardedBy({ db, role }: Pick<RoleDocument, 'db' | 'role'>): DiscardedDatabase | undefined {
+  const mark = MARK.exec(role)
+  return mark ? { name: db, owner: mark[1] ?? '' } : undefined
+}
+
+/** Marks the database of a tenant as discarded, by a role that has no privileges. */
+export async function markDiscarded(session: Session, { name, owner }: DiscardedDatabase): Promise<void> {
+  const role = `gone_${owner}`
+  const mark = { role, db: name, privileges: [], roles: [] }
+  await rolesOf(session).replaceOne({ _id: `${name}.${role}` }, mark, { upsert: true })
+}
+
+/** Lists the discarded databases: all, or one by its name. */
+export async function listDiscarded(session: Session, name?: string): Promise<readonly DiscardedDatabase[]> {
+  const marks = await rolesOf(session)
+    .find({ role: MARK, ...(name !== undefined && { db: name }) })
+    .toArray()
+  return marks.flatMap((mark) => discardedBy(mark) ?? [])
+}
+
+/** Removes the mark of a database that is gone. */
+export async function unmark(session: Session, name: string): Promise<void> {
+  await rolesOf(session).deleteMany({ db: name, role: MARK })
 }
 
 /** Returns the state of a login; a suspended login counts as enabled. */
@@ -183,6 +246,11 @@ export function loginOf(user: Pick<UserDocument, 'customData'> | undefined): Log
 /** Error of a change to a login that the server does not have. */
 export const absent = (name: string): MooringError =>
   new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
+
+/** Whether a login is suspended and a new password would lift that. */
+function isSuspended({ customData }: UserDocument): boolean {
+  return customData?.suspended === true && (customData.barredUntil === undefined || customData.barredUntil.getTime() < Date.now())
+}
 
 interface Deps {
   readonly connection: Connection
@@ -203,7 +271,7 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
 
   async function isRight({ name, password }: Tenant, user: UserDocument): Promise<boolean> {
     const stored = user.credentials['SCRAM-SHA-256']
-    if (!stored || user.customData?.suspended) return false
+    if (!stored || isSuspended(user)) return false
     const before = known.get(name)
     return (before?.password === password && before.stored === stored.storedKey) || scram.proves(password, stored)
   }
@@ -212,7 +280,7 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
     async rotate({ name, password }) {
       const credentials = await scram.credentials(password)
       if (!(await changeUser(connection, name, { credentials, suspended: false, logOut: true }))) throw absent(name)
-      await endWork(connection, name)
+      await endFormerWork(connection, name)
     },
     async findChanged(tenants) {
       const users = await usersOf(connection.watch)

@@ -3,8 +3,8 @@ import { Binary } from 'mongodb'
 import { type EngineAdmin, type Suspension, SuspensionCause } from '../engine.ts'
 import type { Connection } from './connection.ts'
 import { killOperations, type Operation } from './sessions.ts'
-import { surveyOperations } from './survey.ts'
-import { changeUser, usersOf } from './users.ts'
+import { type Survey, surveyOperations } from './survey.ts'
+import { changeUser, tenantOf, usersOf } from './users.ts'
 
 /**
  * Factors by which a tenant may exceed its connection limit: normally, and while few connections are free. The server cannot reject the connections of a single
@@ -26,6 +26,8 @@ export interface Deps {
   readonly connection: Connection
   /** Name of the administrator. */
   readonly admin: string
+  /** Names of the tenants whose reset waits for an operation that was killed and goes on. */
+  readonly waiting: ReadonlySet<string>
   /** Default: {@link RESTART_INTERVAL_MS}. */
   readonly restartIntervalMs?: number
 }
@@ -42,12 +44,6 @@ interface Guarded {
   readonly ended: number
 }
 
-/** Tenant of an operation or connection; undefined for the operator, the server and a connection that has not logged in. */
-function tenantOf({ effectiveUsers }: Operation): string | undefined {
-  const name = effectiveUsers?.[0]?.db
-  return name === 'admin' || name === 'local' ? undefined : name
-}
-
 /**
  * Creates the watchdog, which enforces the bounds of tenants' sessions. It cancels a statement past its bound and aborts an idle transaction.
  * A tenant with far too many connections is suspended: logged out, and its logins are rejected until the next sweep restores its password.
@@ -55,11 +51,13 @@ function tenantOf({ effectiveUsers }: Operation): string | undefined {
  * Only a restart of the server ends an expression that computes within one document, which no kill interrupts: the result asks for it. Only a
  * restart closes connections: then the watchdog shuts the server down itself, and its runtime starts it again. A statement within its bound
  * is no reason for a restart, even if its tenant killed it: otherwise a tenant could end the sessions of all others within seconds. The same
- * holds for operations that a tenant hides (survey.ts).
+ * holds for operations that a tenant hides (survey.ts). A reset that waits for such a statement is a reason at once, because its caller waits;
+ * its tenant has no privileges until the reset is done, so it is not suspended.
  */
 export function createWatchdog({
   connection: { watch },
   admin,
+  waiting,
   restartIntervalMs = RESTART_INTERVAL_MS,
 }: Deps): EngineAdmin['enforce'] {
   const own = uidOf(admin)
@@ -91,6 +89,12 @@ export function createWatchdog({
     const names = [...new Set([...stuck.flatMap((operation) => tenantOf(operation) ?? []), ...hidden])]
     for (const name of names) await changeUser(watch, name, { suspended: true, logOut: true })
     return names.map((name) => ({ name, cause: SuspensionCause.statement }))
+  }
+
+  /** Whether a reset waits for one of the operations. */
+  function keepsReset({ operations, hidden }: Survey): boolean {
+    const killed = operations.filter(({ killPending }) => killPending).map(tenantOf)
+    return [...killed, ...hidden].some((name) => name !== undefined && waiting.has(name))
   }
 
   async function endIdleTransactions(operations: readonly Operation[], idleMs: number): Promise<number> {
@@ -143,12 +147,14 @@ export function createWatchdog({
   }
 
   return async function enforce({ statementMs, idleTransactionMs }) {
-    const { operations, ended, hidden } = await surveyOperations(watch, { idleConnections: true, idleSessions: true })
+    const survey = await surveyOperations(watch, { idleConnections: true, idleSessions: true })
+    const { operations, ended, hidden } = survey
     const late = await cancelLate(operations, statementMs)
     const cancelled = late.length + ended.length
     const idle = await endIdleTransactions(operations, idleTransactionMs)
     const stuck = await suspendStuck(late, hiddenLate(hidden, statementMs))
     if (stuck.length > 0) return { cancelled, ended: idle, suspended: stuck, needsRestart: true }
+    if (keepsReset(survey)) return { cancelled, ended: idle, needsRestart: true }
     const { suspended, ended: closed } = await guardConnections(operations)
     return { cancelled, ended: idle + closed, ...(suspended.length > 0 && { suspended }) }
   }

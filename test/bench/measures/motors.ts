@@ -85,7 +85,15 @@ interface Start {
 const capacityOf = (motor: Motor): number => (partsOf(motor).family === 'mongodb' ? 50 : 20)
 
 function start({ motor, dataDir, warm, capacity = 50 }: Start): Promise<Mooring> {
-  const args = [...UNLIMITED, '--compatible-motors', '--server-capacity', `${capacity}`, ...(warm ? ['--warm', motor] : [])]
+  const args = [
+    ...UNLIMITED,
+    '--compatible-motors',
+    '--server-capacity',
+    `${capacity}`,
+    '--mongodb-server-capacity',
+    `${capacity}`,
+    ...(warm ? ['--warm', motor] : []),
+  ]
   return startMooring({ dataDir, args })
 }
 

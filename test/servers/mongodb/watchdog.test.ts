@@ -6,6 +6,7 @@ import { createWatchdog } from '../../../operator/engines/mongodb/watchdog.ts'
 import { mongodbBench } from '../../support/mongodb/engine.ts'
 import { flood } from '../../support/mongodb/flood.ts'
 import { SERIES } from '../../support/mongodb/mongod.ts'
+import { startStubborn } from '../../support/mongodb/stubborn.ts'
 import { LATER } from '../../support/patience.ts'
 
 const BOUNDS: SessionBounds = { statementMs: 60_000, idleTransactionMs: 60_000, sizeBytes: 1 << 30 }
@@ -13,19 +14,6 @@ const code = (expected: string | number): Error => expect.objectContaining({ cod
 const INTERRUPTED = 11_601
 const NO_SUCH_TRANSACTION = 251
 const UNAUTHORIZED = 13
-
-/** Expression of some 10^15 steps within one document, which checks for no interruption. `$n` is 1. */
-const filter = (times: number): object | string =>
-  times === 0
-    ? '$n'
-    : {
-        $size: {
-          $filter: {
-            input: { $range: [0, { $multiply: ['$n', 200_000] }] },
-            cond: { $gt: [filter(times - 1), 500_000] },
-          },
-        },
-      }
 
 describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
   const bench = mongodbBench(series, { capacity: 10 })
@@ -131,7 +119,7 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
       .toBe('full')
     // A server that has just started is not restarted, since a flood would keep it from serving.
     expect(await bench.admin.enforce(BOUNDS)).toEqual({ cancelled: 0, ended: 0 })
-    const enforce = createWatchdog({ connection: watching, admin: 'mooring', restartIntervalMs: 0 })
+    const enforce = createWatchdog({ connection: watching, admin: 'mooring', waiting: new Set(), restartIntervalMs: 0 })
     expect((await enforce(BOUNDS)).ended).toBeGreaterThan(200)
     release()
     await bench.server.restart()
@@ -142,13 +130,7 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
   test('requires a restart for a statement that no kill interrupts, and suspends its tenant', async () => {
     const stubborn = await bench.tenant('stubborn')
     const client = await bench.as(stubborn)
-    await client.db('stubborn').collection('one').insertOne({ n: 1 })
-    const work = client
-      .db('stubborn')
-      .collection('one')
-      .aggregate([{ $project: { x: filter(3) } }])
-      .toArray()
-    const ended = work.catch(() => 'ended')
+    const { ended } = await startStubborn(client, 'stubborn', 'read')
     await expect.poll(() => operations('stubborn', { 'command.aggregate': 'one' })).toBe(1)
     // Its tenant kills the statement, but it may go on within its bound.
     const other = await bench.as(stubborn)
@@ -164,7 +146,7 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
       needsRestart: true,
     })
     await bench.server.crash()
-    expect(await ended).toBe('ended')
+    expect(await ended).toBeInstanceOf(Error)
     expect(await bench.admin.findChangedPasswords([stubborn])).toEqual(['stubborn'])
   })
 })

@@ -52,7 +52,7 @@ export const LIMITS = { statementMs: 300_000, idleTransactionMs: 300_000, sizeBy
 
 const DEFAULTS: OperatorSettings = {
   warmPool: 2,
-  capacity: 50,
+  capacityOf: () => 50,
   quotas: { instances: 50, databases: 5, tunnels: 50 },
   limits: LIMITS,
   every: { sessionsMs: 60_000, sweepMs: 60_000 },

@@ -86,6 +86,9 @@ const REFUSED: readonly Attempt[] = [
   ['read the log', 'admin', { getLog: 'global' }],
   ['rotate the log', 'admin', { logRotate: 1 }],
   ['write to the log', 'admin', { logMessage: 'hello' }, UNKNOWN],
+  // Commands that read or rewrite whole collections.
+  ['validate a collection', 'mallory', { validate: 'own', full: true }],
+  ['compact a collection', 'mallory', { compact: 'own', force: true }],
   // Operations of others.
   ['list the operations of all', 'admin', { aggregate: 1, pipeline: [{ $currentOp: { allUsers: true } }], cursor: {} }],
   ['list the operations of all by command', 'admin', { currentOp: 1 }],
@@ -197,6 +200,20 @@ describe.each(SERIES)('MongoDB for %s: a tenant', (series) => {
       .catch((error: unknown) => error)
     expect(result).toBeInstanceOf(Error)
     expect(codes).toContain((result as { code?: unknown }).code)
+  })
+
+  test('has no other privileges after a take-over from a version that gave more', async () => {
+    const roles = (await bench.server.client()).db('admin').collection<{ privileges: { actions: string[] }[] }>('system.roles')
+    const before = await roles.findOne({ role: 'tenant', db: 'mallory' })
+    await roles.updateOne(
+      { role: 'tenant', db: 'mallory' },
+      { $push: { 'privileges.0.actions': { $each: ['validate', 'compact'] } } },
+    )
+    const validate = () => client.db('mallory').command({ validate: 'own' })
+    expect(await validate()).toMatchObject({ ok: 1 })
+    await bench.admin.harden()
+    await expect(validate()).rejects.toMatchObject({ code: 13 })
+    expect(await roles.findOne({ role: 'tenant', db: 'mallory' })).toEqual(before)
   })
 
   test('sees only its own database', async () => {

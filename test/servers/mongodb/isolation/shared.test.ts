@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { mongodbBench } from '../../../support/mongodb/engine.ts'
 import { SERIES } from '../../../support/mongodb/mongod.ts'
+import { SOON } from '../../../support/patience.ts'
 
 /** What tenants share on a server, each bounded or counted. */
 describe.each(SERIES)('MongoDB for %s: a tenant', (series) => {
@@ -51,6 +52,20 @@ describe.each(SERIES)('MongoDB for %s: a tenant', (series) => {
       transactionLifetimeLimitSeconds: 60,
       localLogicalSessionTimeoutMinutes: 5,
     })
+  })
+
+  test('cannot fill the cache of sessions for longer than ten seconds', async () => {
+    const tenant = await bench.tenant('sessions')
+    const client = await bench.as(tenant)
+    const cached = async () => {
+      const { logicalSessionRecordCache: cache } = (await bench.server.command('admin', { serverStatus: 1 })) as {
+        logicalSessionRecordCache: { activeSessionsCount: number }
+      }
+      return cache.activeSessionsCount
+    }
+    for (let n = 0; n < 500; n++) await client.db('sessions').command({ startSession: 1 })
+    expect(await cached()).toBeGreaterThan(100)
+    await expect.poll(cached, SOON).toBeLessThan(100)
   })
 
   test('logs no slow statement', async () => {
