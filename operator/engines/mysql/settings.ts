@@ -99,11 +99,10 @@ function network({ family, listen, port, data, tls, initFile, logFile }: MysqlSe
 function ownPort({ family, own }: MysqlServer): Settings {
   if (!own) return {}
   if (family === 'mariadb') return { extra_port: `${own.port}`, extra_max_connections: `${ADMIN_CONNECTIONS}` }
+  // No listener of its own (`create_admin_listener_thread`): it accepts logins before the server can check them, and 8.0.15 crashes.
   return {
     ...(own.address !== undefined && { 'loose-admin_address': own.address }),
     'loose-admin_port': `${own.port}`,
-    // The listener of all clients may be busy with rejecting them.
-    'loose-create_admin_listener_thread': 'ON',
   }
 }
 

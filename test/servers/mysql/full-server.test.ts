@@ -4,6 +4,7 @@ import { mysqlAdmin } from '../../../operator/engines/mysql/mysql.ts'
 import { logInToMysql } from '../../../operator/server/process/programs/mysql.ts'
 import { underTest } from '../../support/families/motors-under-test.ts'
 import { ask, errno, familyOf, LIMITS, mysqlBench, until } from '../../support/mysql/bench.ts'
+import { freePort } from '../../support/free-port.ts'
 import { crowd } from '../../support/mysql/crowd.ts'
 import { MOTORS } from '../../support/mysql/server.ts'
 
@@ -14,6 +15,15 @@ const WITH_OWN_PORT = underTest(MOTORS).filter(({ version }) => !version.startsW
 
 describe.each(WITH_OWN_PORT)('while clients hold every connection of a $motor server', ({ motor }) => {
   const bench = mysqlBench(motor)
+
+  test('a server without the port for the administrator is administered by the port of its clients', async () => {
+    const { target } = bench.server
+    const closed = { ...target, adminAddress: { host: target.host, port: await freePort() } }
+    expect(await logInToMysql(closed)).toEqual({ login: 'accepted' })
+    await using admin = mysqlAdmin(closed, familyOf(motor))
+    await admin.claim({ name: 'older', password: 'a' }, LIMITS, {})
+    await admin.drop('older')
+  })
 
   test('the operator creates, rotates and deletes, one that has just started too', async () => {
     const [holder, kept] = [await bench.tenant('holder'), await bench.tenant('kept')]
