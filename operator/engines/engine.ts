@@ -4,6 +4,11 @@ import type { Family } from '../../crds/motor.ts'
 export interface AdminTarget {
   readonly host: string
   readonly port: number
+  /**
+   * Address for the administrator alone, where connections of tenants do not count. Absent: there is none. Where it does not answer, the
+   * administrator uses `host` and `port`.
+   */
+  readonly adminAddress?: { readonly host: string; readonly port: number } | undefined
   readonly user: string
   readonly password: string
   /** PEM of the CA that signed the server's certificate; absent on loopback. */

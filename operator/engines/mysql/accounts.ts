@@ -1,19 +1,16 @@
-import mysql from 'mysql2/promise'
+import mysql, { type ConnectionOptions } from 'mysql2/promise'
 import { MooringError } from '../../../shared/errors.ts'
 import { type AdminTarget, EngineCode, type Limits, type Tenant } from '../engine.ts'
-import { accountOf, type MysqlFamily, quoteName, readAccounts } from './catalog.ts'
-import { type Connection, dialling, type Session, type Timeouts } from './connection.ts'
+import { accountOf, kindOf, type MysqlFamily, quoteName, readAccounts } from './catalog.ts'
+import { type Connection, dialling, diallingAdmin, type Session, type Timeouts } from './connection.ts'
 import { Errno, errnoOf, RIGHT_PASSWORD } from './errors.ts'
 import { endSessions } from './sessions.ts'
 import { nativeHash } from './settings.ts'
 
-/**
- * All privileges on a database except EVENT and GRANT OPTION: an event runs without a session that the watchdog could end, and GRANT OPTION
- * would let a tenant give other tenants access (docs/isolation.md).
- */
+/** All privileges on a database except GRANT OPTION, which would let a tenant give other tenants access (docs/isolation.md). */
 const PRIVILEGES = [
   ...['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'CREATE', 'DROP', 'REFERENCES', 'INDEX', 'ALTER', 'CREATE TEMPORARY TABLES'],
-  ...['LOCK TABLES', 'CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EXECUTE', 'TRIGGER'],
+  ...['LOCK TABLES', 'CREATE VIEW', 'SHOW VIEW', 'CREATE ROUTINE', 'ALTER ROUTINE', 'EXECUTE', 'TRIGGER', 'EVENT'],
 ]
 /** MariaDB's own privileges. */
 const MARIADB_PRIVILEGES = ['DELETE HISTORY']
@@ -22,6 +19,16 @@ const MARIADB_PRIVILEGES = ['DELETE HISTORY']
 export function grantDatabase(name: string, family: MysqlFamily): string {
   const privileges = family === 'mariadb' ? [...PRIVILEGES, ...MARIADB_PRIVILEGES] : PRIVILEGES
   return `GRANT ${privileges.join(', ')} ON ${quoteName(name)}.* TO ${accountOf(name)}`
+}
+
+/** Query for the accounts whose grant is that of an older version: all of them lacked EVENT. */
+const FORMER_GRANTS = `SELECT User AS name FROM mysql.db WHERE Host = '%' AND User = Db AND Event_priv = 'N'`
+
+/** Gives the accounts of an older version of Mooring the privileges of {@link grantDatabase}. */
+export async function renewGrants(session: Session, family: MysqlFamily): Promise<void> {
+  const former = await session.query<{ name: string }>(FORMER_GRANTS)
+  for (const { name } of former.filter((account) => kindOf(account.name) === 'tenant'))
+    await session.query(grantDatabase(name, family))
 }
 
 /**
@@ -88,14 +95,28 @@ export function createPasswords({ target, family, connection, timeouts }: Deps):
   /** Cache of matching passwords and stored forms by tenant, because each comparison is a login. */
   let known = new Map<string, { readonly password: string; readonly proof: string }>()
 
+  /**
+   * Logs in as the tenant does. While others hold all connections of the server, logs in at the administrator's own address. MySQL rejects a
+   * tenant there, but only after it has accepted the password.
+   */
   async function logIn({ name, password }: Tenant, database?: string): Promise<void> {
-    const { host, port, ca } = target
-    const client = await mysql.createConnection({
-      ...dialling({ host, port, ca }, timeouts),
-      ...{ user: name, password, ...(database !== undefined && { database }) },
-    })
-    // A clean disconnect would cost one more round trip.
-    client.destroy()
+    // The client certificate proves to be the administrator.
+    const of = { ...target, client: undefined }
+    const own = diallingAdmin(of, timeouts)
+    const dial = async (at: ConnectionOptions) => {
+      const login = { user: name, password, ...(database !== undefined && { database }) }
+      const client = await mysql.createConnection({ ...at, ...login })
+      // A clean disconnect would cost one more round trip.
+      client.destroy()
+    }
+    try {
+      await dial(dialling(of, timeouts))
+    } catch (error) {
+      if (!own || errnoOf(error) !== Errno.tooManyConnections) throw error
+      await dial(own).catch((rejection: unknown) => {
+        if (errnoOf(rejection) !== Errno.privilegeDenied) throw rejection
+      })
+    }
   }
 
   async function isRight(tenant: Tenant, proof: string): Promise<boolean> {

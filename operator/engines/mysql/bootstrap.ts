@@ -15,5 +15,11 @@ export const BEFORE_SCRIPTS = [
 /** Statements after the scripts, which create root without a password for several hosts. */
 export const AFTER_SCRIPTS = ["DELETE FROM mysql.global_priv WHERE User = 'root';"]
 
+/**
+ * Option of the program that creates a data directory: tablespaces for undo records, which a server can only truncate when there are two. MySQL
+ * 8.0 always has them.
+ */
+export const UNDO_TABLESPACES = '--loose-innodb-undo-tablespaces=2'
+
 /** Options of the server that reads the statements. */
-export const BOOTSTRAP = ['--log-warnings=0', '--enforce-storage-engine=']
+export const BOOTSTRAP = ['--log-warnings=0', '--enforce-storage-engine=', UNDO_TABLESPACES]

@@ -1,7 +1,14 @@
-import { isIP } from 'node:net'
-import mysql, { type ConnectionOptions, type Pool, type PoolConnection, type RowDataPacket } from 'mysql2/promise'
+import { connect as connectSocket, isIP, type Socket } from 'node:net'
+import mysql, {
+  type Connection as MysqlConnection,
+  type ConnectionOptions,
+  type Pool,
+  type PoolConnection,
+  type RowDataPacket,
+} from 'mysql2/promise'
 import type { AdminTarget } from '../engine.ts'
-import { errnoOf } from './errors.ts'
+import { codeOf } from '../../../shared/errors.ts'
+import { Errno, errnoOf } from './errors.ts'
 
 /** Session of the administrator, without a default database. */
 export interface Session {
@@ -58,6 +65,50 @@ export function dialling(target: Omit<AdminTarget, 'user' | 'password'>, timeout
   }
 }
 
+/** Time in ms after which the administrator's own address counts as not reachable. */
+const REACH_MS = 1_000
+
+/** Connects to the administrator's own address. An address that drops packets fails like one that rejects them, only later. */
+function reach(address: NonNullable<AdminTarget['adminAddress']>): Socket {
+  const socket = connectSocket({ ...address, noDelay: true, keepAlive: true })
+  const timer = setTimeout(() => {
+    socket.destroy(Object.assign(new Error('the administrator’s own address cannot be reached'), { code: 'EHOSTUNREACH' }))
+  }, REACH_MS)
+  for (const event of ['connect', 'close']) socket.once(event, () => clearTimeout(timer))
+  return socket
+}
+
+/** Returns the driver's options for logins at the address for the administrator alone; undefined when there is none. */
+export function diallingAdmin(target: Omit<AdminTarget, 'user' | 'password'>, timeouts: Timeouts): ConnectionOptions | undefined {
+  const { adminAddress } = target
+  // The host stays that of the server: its certificate has that name.
+  return adminAddress && { ...dialling(target, timeouts), stream: () => reach(adminAddress) }
+}
+
+/** Errors of an address at which nothing listens. */
+const UNREACHED: readonly (string | undefined)[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']
+
+/**
+ * Runs `dial` for the administrator's own address. Where there is none, nothing listens there or its connections are used up, runs it for the
+ * address of all clients.
+ */
+async function preferringAdmin<Dial, T>(own: Dial | undefined, common: Dial, dial: (at: Dial) => Promise<T>): Promise<T> {
+  if (own === undefined) return dial(common)
+  try {
+    return await dial(own)
+  } catch (error) {
+    if (errnoOf(error) !== Errno.tooManyConnections && !UNREACHED.includes(codeOf(error))) throw error
+    return dial(common)
+  }
+}
+
+/** Opens a connection of the administrator. @throws errors of the driver */
+export async function logInAsAdmin(target: AdminTarget, timeouts: Timeouts): Promise<MysqlConnection> {
+  const { user, password } = target
+  const dial = (at: ConnectionOptions) => mysql.createConnection({ ...at, user, password })
+  return preferringAdmin(diallingAdmin(target, timeouts), dialling(target, timeouts), dial)
+}
+
 /**
  * Returns the statement that sets up each session of the administrator. Its SQL mode keeps backslash escapes, which the driver assumes, and
  * copies zeros of AUTO_INCREMENT columns and invalid dates unchanged.
@@ -86,10 +137,10 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
   const setUp = family === 'mariadb' ? initialiseMariadb(timeouts) : initialise(timeouts)
   const prepared = new WeakSet<object>()
 
-  function poolOf(connectionLimit: number, statements: 'one' | 'several' = 'several'): Pool {
+  function poolAt(at: ConnectionOptions, connectionLimit: number, statements: 'one' | 'several'): Pool {
     const { user, password } = target
     const pool = mysql.createPool({
-      ...dialling(target, timeouts),
+      ...at,
       ...{ user, password, connectionLimit, maxIdle: 1, idleTimeout: 30_000 },
       multipleStatements: statements === 'several',
     })
@@ -97,8 +148,16 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
     return pool
   }
 
-  async function checkOut(pool: Pool): Promise<PoolConnection> {
-    const client = await pool.getConnection()
+  function poolsOf(connectionLimit: number, statements: 'one' | 'several' = 'several'): Pools {
+    const own = diallingAdmin(target, timeouts)
+    return {
+      own: own && poolAt(own, connectionLimit, statements),
+      common: poolAt(dialling(target, timeouts), connectionLimit, statements),
+    }
+  }
+
+  async function checkOut({ own, common }: Pools): Promise<PoolConnection> {
+    const client = await preferringAdmin(own, common, (pool) => pool.getConnection())
     if (prepared.has(client.connection)) return client
     try {
       await client.query({ sql: setUp, timeout: timeouts.statementMs })
@@ -111,10 +170,10 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
   }
 
   function pooled(size: number): Session {
-    const pool = poolOf(size)
+    const from = poolsOf(size)
     return {
       async query(text, values) {
-        const client = await checkOut(pool)
+        const client = await checkOut(from)
         try {
           const rows = await run(client, { text, values, timeout: timeouts.statementMs })
           client.release()
@@ -130,9 +189,9 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
   }
 
   function separate(size: number): Connection['alone'] {
-    const pool = poolOf(size, 'one')
+    const from = poolsOf(size, 'one')
     return async (work) => {
-      const client = await checkOut(pool)
+      const client = await checkOut(from)
       try {
         return await work({
           query: async (text, values) => (await run(client, { text, values, timeout: timeouts.longStatementMs })) as never,
@@ -155,6 +214,14 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
       await ended
     },
   }
+}
+
+/** Connections of one kind of work. Those of a pool that is not used cost nothing. */
+interface Pools {
+  /** To the administrator's own address; undefined where there is none. */
+  readonly own: Pool | undefined
+  /** To the address of all clients. */
+  readonly common: Pool
 }
 
 interface Statement {

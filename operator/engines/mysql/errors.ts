@@ -23,6 +23,7 @@ export const Errno = {
   deadlock: 1213,
   tooManyUserConnections: 1203,
   limitReached: 1226,
+  privilegeDenied: 1227,
   unknownRoutine: 1305,
   interrupted: 1317,
   invalidView: 1356,

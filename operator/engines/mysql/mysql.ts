@@ -2,7 +2,7 @@ import { randomPassword } from '../../secret-data.ts'
 import type { AdminTarget, Engine, EngineAdmin } from '../engine.ts'
 import { withoutPostgresqlOnly } from '../postgresql-only.ts'
 import { createAccess } from './access.ts'
-import { accountStatements, assertAccount, createPasswords } from './accounts.ts'
+import { accountStatements, assertAccount, createPasswords, renewGrants } from './accounts.ts'
 import { assertTenantName, type MysqlFamily, readCatalog, readTenant } from './catalog.ts'
 import { connect, type Connection, TIMEOUTS } from './connection.ts'
 import { createDatabases } from './databases.ts'
@@ -41,6 +41,7 @@ export function mysqlAdmin(
     }),
     harden: safely(async () => {
       await harden(connection)
+      await renewGrants(connection, family)
       await loadTimeZones(connection)
     }),
     catalog: safely(() => readCatalog(connection, family, databases.inFlight)),

@@ -52,7 +52,9 @@ export async function endSessions(session: Session, name: string): Promise<boole
   let emptyChecks = 0
   for (let round = 0; round < ROUNDS; round++) {
     const found = await session.query<{ id: number; unknown: 0 | 1; killed: 0 | 1 }>(SESSIONS, [name, name, newest])
-    for (const { id, unknown } of found) if (!unknown || round >= LOGIN_ROUNDS) await kill(session, id)
+    const due = found.filter(({ unknown }) => !unknown || round >= LOGIN_ROUNDS)
+    // At once: there may be as many connections that have not logged in as the server has slots.
+    await Promise.all(due.map(({ id }) => kill(session, id)))
     emptyChecks = found.length === 0 ? emptyChecks + 1 : 0
     if (emptyChecks === 2) return true
     if (round >= KILLED_ROUNDS && areKilled(found)) return false

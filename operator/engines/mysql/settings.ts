@@ -11,6 +11,11 @@ interface MysqlServer {
   readonly family: MysqlFamily
   readonly listen: string
   readonly port: number
+  /**
+   * Port for the administrator alone, and for MySQL the one IP address that it is served on; absent: the command line has the address. MariaDB
+   * serves it on `listen`. Absent: there is none, as in MySQL before 8.0.14.
+   */
+  readonly own?: { readonly address?: string; readonly port: number } | undefined
   /** Data directory. */
   readonly data: string
   /**
@@ -41,7 +46,10 @@ export const INIT_CONNECT = 'CALL mooring_access.verify()'
 
 export type Settings = Readonly<Record<string, string>>
 
-/** Connections kept free for the administrator, and for clients that have not logged in yet. */
+/** Maximum connections at the administrator's own port of MariaDB: those of two operators, of which one takes over. MySQL has no limit there. */
+const ADMIN_CONNECTIONS = 64
+
+/** Connections kept free for clients that have not logged in yet, and for an administrator without a port of its own. */
 const RESERVED_CONNECTIONS = 54
 
 /** Name of the file with the server's pid, in the data directory. */
@@ -58,6 +66,7 @@ export function mysqlSettings(server: MysqlServer): Settings {
   const connections = size ? connectionsOf(size) : tenants * connectionsPerTenant
   return {
     ...network(server),
+    ...ownPort(server),
     ...ISOLATION,
     ...RESOURCES,
     ...(size && sized(size)),
@@ -87,6 +96,16 @@ function network({ family, listen, port, data, tls, initFile, logFile }: MysqlSe
   }
 }
 
+function ownPort({ family, own }: MysqlServer): Settings {
+  if (!own) return {}
+  if (family === 'mariadb') return { extra_port: `${own.port}`, extra_max_connections: `${ADMIN_CONNECTIONS}` }
+  // No listener of its own (`create_admin_listener_thread`): it accepts logins before the server can check them, and 8.0.15 crashes.
+  return {
+    ...(own.address !== undefined && { 'loose-admin_address': own.address }),
+    'loose-admin_port': `${own.port}`,
+  }
+}
+
 const filesOf = ({ certFile, keyFile, caFile }: NonNullable<MysqlServer['tls']>): Settings => ({
   ssl_cert: certFile,
   ssl_key: keyFile,
@@ -97,7 +116,6 @@ const ISOLATION: Settings = {
   local_infile: 'OFF',
   // Otherwise the clause DATA DIRECTORY could place the file of a table anywhere.
   'symbolic-links': '0',
-  event_scheduler: 'OFF',
   // Accounts are bound to addresses, so no DNS lookup is needed. Without a host cache, failed logins block no client address.
   skip_name_resolve: 'ON',
   host_cache_size: '0',
@@ -129,6 +147,9 @@ const RESOURCES: Settings = {
   innodb_buffer_pool_size: '64M',
   innodb_buffer_pool_load_at_startup: 'OFF',
   innodb_buffer_pool_dump_at_shutdown: 'OFF',
+  // A snapshot that a tenant keeps makes the undo records of all tenants grow; their files shrink again once it is gone (bootstrap.ts).
+  innodb_undo_log_truncate: 'ON',
+  innodb_max_undo_log_size: '128M',
 }
 
 /** Settings of a server with one database (docs/dedicated.md, "Sizes"). */
@@ -150,7 +171,15 @@ const CEILINGS: Settings = {
   ...{ 'maximum-transaction_alloc_block_size': '64K', 'maximum-transaction_prealloc_size': '64K' },
 }
 
+/**
+ * Tenants may keep events, which dumps contain, but none runs: it would run without a session that the watchdog could end. MySQL that starts with
+ * `DISABLED` rejects every other value until its next start. MariaDB would reject events as a whole, and SHOW EVENTS, by which a dump begins;
+ * there only the administrator could switch them on.
+ */
+const EVENT_SCHEDULER: Readonly<Record<MysqlFamily, string>> = { mysql: 'DISABLED', mariadb: 'OFF' }
+
 const MYSQL: Settings = {
+  event_scheduler: EVENT_SCHEDULER.mysql,
   sql_mode: SQL_MODE.mysql,
   // What the server names first in a handshake: old clients give up on a name that they do not know, whatever the account has.
   default_authentication_plugin: 'mysql_native_password',
@@ -163,6 +192,7 @@ const MYSQL: Settings = {
 }
 
 const MARIADB: Settings = {
+  event_scheduler: EVENT_SCHEDULER.mariadb,
   sql_mode: SQL_MODE.mariadb,
   tls_version: 'TLSv1.2,TLSv1.3',
   log_warnings: '1',
@@ -171,6 +201,12 @@ const MARIADB: Settings = {
   // Duration in seconds from which the server counts a statement as slow (measure.ts).
   long_query_time: '1',
   ...{ 'maximum-join_buffer_space_limit': '16M', 'maximum-mrr_buffer_size': '16M' },
+}
+
+/** Whether a server of this version can have a port for the administrator alone: MariaDB, and MySQL from 8.0.14 on. */
+export function hasAdminPort(family: MysqlFamily, version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+  return family === 'mariadb' || major > 8 || (major === 8 && (minor > 0 || patch >= 14))
 }
 
 /** Returns the text of the server's option file. */

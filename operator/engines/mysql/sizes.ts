@@ -161,16 +161,38 @@ const PROGRAMS = [
   )
   .join(' UNION ALL ')
 
-/** Bound of the time of reading them, in ms: the server waits for each lock of a tenant anew. */
+/** Bound of the time of reading programs, in ms: the server waits for each lock of a tenant anew. */
 const PROGRAMS_MS = 200
-const BOUNDED: Readonly<Record<MysqlFamily, string>> = {
-  mariadb: `SET STATEMENT max_statement_time=${PROGRAMS_MS / 1000} FOR ${PROGRAMS}`,
-  mysql: PROGRAMS.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${PROGRAMS_MS}) */`),
+const bounded = (query: string, family: MysqlFamily): string =>
+  family === 'mariadb'
+    ? `SET STATEMENT max_statement_time=${PROGRAMS_MS / 1000} FOR ${query}`
+    : query.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${PROGRAMS_MS}) */`)
+
+/** Queries for the texts of events: of MySQL 5.7 and MariaDB, whose list would read the events of all databases, and of MySQL 8.0. */
+const EVENTS: readonly string[] = [
+  ['LENGTH(body) + LENGTH(body_utf8) + LENGTH(comment)', 'mysql.event WHERE db'],
+  ['LENGTH(EVENT_DEFINITION) + LENGTH(EVENT_COMMENT)', 'information_schema.EVENTS WHERE EVENT_SCHEMA'],
+].map(([length, source]) => `SELECT SUM(COALESCE(${length}, 0) + ${OBJECT_BYTES}) AS bytes FROM ${source} = ?`)
+
+async function readEvents(session: Session, family: MysqlFamily, name: string): Promise<number> {
+  const [former = '', latest = ''] = EVENTS.map((query) => bounded(query, family))
+  try {
+    return await sumOf(session, former, name)
+  } catch (error) {
+    if (errnoOf(error) !== Errno.noSuchTable) throw error
+    return sumOf(session, latest, name)
+  }
+}
+
+async function sumOf(session: Session, query: string, name: string): Promise<number> {
+  const [row] = await session.query<{ bytes: string | number | null }>(query, [name])
+  return Number(row?.bytes ?? 0)
 }
 
 async function readPrograms(session: Session, family: MysqlFamily, name: string): Promise<number> {
-  const rows = await session.query<{ bytes: string | number | null }>(BOUNDED[family], [name, name, name])
-  return rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0) + (await readHiddenViews(session, name))
+  const rows = await session.query<{ bytes: string | number | null }>(bounded(PROGRAMS, family), [name, name, name])
+  const programs = rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
+  return programs + (await readEvents(session, family, name)) + (await readHiddenViews(session, name))
 }
 
 /** Reads the texts of views that MySQL 8.0 shows in its list to their definer alone. Their number is bounded by {@link OBJECT_BYTES}. */

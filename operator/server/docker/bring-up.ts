@@ -8,7 +8,7 @@ import { REFUSED } from '../../kubernetes/pod-state.ts'
 import type { EngineAccess } from '../access.ts'
 import type { EngineSize } from '../../engines/size.ts'
 import type { EnginePod } from '../kubernetes/engine-pod.ts'
-import { choosePort } from '../process/address.ts'
+import { choosePorts, type Ports } from '../process/address.ts'
 import { writeDurably } from '../process/files/durable-files.ts'
 import { madeBy, makeDirectories, type Record as ServerRecord, readRecord, writeRecord } from '../process/files/paths.ts'
 import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
@@ -76,7 +76,7 @@ export function bringUp(deps: BringUpDeps, credentials: AdminCredentials, signal
     await mkdir(deps.paths.root, { recursive: true, mode: 0o700 })
     const former = await readRecord(deps.paths)
     if (former) {
-      const wanted = await desiredOn(former.port, deps, credentials)
+      const wanted = await desiredOn(former, deps, credentials)
       if (await isServing(deps, wanted, signal)) return adopt(deps, wanted, signal)
     }
     return start(deps, { credentials, former }, signal)
@@ -89,11 +89,12 @@ interface Desired {
   readonly files: Readonly<Record<string, string>>
 }
 
-async function desiredOn(port: number, deps: BringUpDeps, { user: admin }: AdminCredentials): Promise<Desired> {
+async function desiredOn({ port, adminPort }: Ports, deps: BringUpDeps, { user: admin }: AdminCredentials): Promise<Desired> {
   const { directory, paths, engine, serves, capacity, size, stopSignal } = deps
   const outputAt = engine.outputAt(serves.motor, undefined)
   const access = deps.access()
-  const files = engine.files({ admin, capacity, size, outputAt, tls: false, access })
+  const inside = adminPort === undefined ? undefined : engine.adminPort?.(serves.version)
+  const files = engine.files({ admin, adminPort: inside, capacity, size, outputAt, tls: false, access })
   const network = networkName(directory)
   const container = {
     paths,
@@ -101,6 +102,7 @@ async function desiredOn(port: number, deps: BringUpDeps, { user: admin }: Admin
     image: serves.imageId,
     user: deps.user,
     port,
+    adminPort: adminPort === undefined || inside === undefined ? undefined : { published: adminPort, inside },
     outputAt,
     stopSignal,
     network,
@@ -140,7 +142,7 @@ async function adopt(deps: BringUpDeps, { container, files }: Desired, signal: A
   await writeConfig(deps, files)
   await docker.run(['kill', '--signal', deps.reload, name], { signal })
   logger.info({ container: name, port: container.port }, 'database server adopted')
-  return serving(deps, container.port)
+  return serving(deps, { port: container.port, adminPort: container.adminPort?.published })
 }
 
 interface Start {
@@ -153,28 +155,29 @@ async function start(deps: BringUpDeps, { credentials, former }: Start, signal: 
   await removeContainers(deps)
   const made = former ? madeBy(former) : serves.version
   assertSameSeries({ family: partsOf(serves.motor).family, made, offered: serves.version })
-  const port = await choosePort({ host: LOOPBACK, preferred: former?.port, reserved: await deps.reservedPorts() })
-  const desired = await desiredOn(port, deps, credentials)
+  const hasAdminPort = deps.engine.adminPort?.(serves.version) !== undefined
+  const ports = await choosePorts({ listen: LOOPBACK, hasAdminPort, former, reserved: await deps.reservedPorts() })
+  const desired = await desiredOn(ports, deps, credentials)
   // Before any data: the record decides which runtime a server belongs to.
   await writeRecord(paths, {
     ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, made },
-    ...{ listen: LOOPBACK, port, uid: user.uid },
+    ...{ listen: LOOPBACK, ...ports, uid: user.uid },
   })
   await writeFiles(deps, desired)
   await initialise(deps, desired.container, { credentials, signal })
   await makeNetwork(deps, signal)
   await docker.run(serveArgs(desired.container), { signal })
   logger.info(
-    { container: containerNames(paths).serve, port, version: serves.version, image: serves.image },
+    { container: containerNames(paths).serve, port: ports.port, version: serves.version, image: serves.image },
     'database server started',
   )
-  return serving(deps, port)
+  return serving(deps, ports)
 }
 
 /** The client ends with the container. It outlives us as the container does, and then ends with it, too. */
-function serving({ docker, paths }: BringUpDeps, port: number): Supervised {
+function serving({ docker, paths }: BringUpDeps, ports: Ports): Supervised {
   const exited = docker.run(['wait', containerNames(paths).serve], { timeoutMs: 0 }).catch(() => undefined)
-  return { port, exited }
+  return { ...ports, exited }
 }
 
 /** Stops and removes the containers of a server. @throws MooringError `docker_failed` */

@@ -32,6 +32,11 @@ test('a server is published on loopback alone', () => {
   expect(args.filter((arg) => arg === '--publish' || arg === '-p' || arg === '--publish-all')).toHaveLength(1)
 })
 
+test('the port for the administrator is published on loopback, too', () => {
+  const args = serveArgs({ ...desired, adminPort: { published: 20_002, inside: 33_062 } })
+  expect(args.join(' ')).toContain('--publish 127.0.0.1:20001:5432 --publish 127.0.0.1:20002:33062')
+})
+
 test.each([
   { what: 'the server', args: serveArgs(desired) },
   { what: 'the creation of its data', args: initialiseArgs(desired) },

@@ -66,6 +66,8 @@ export interface DesiredContainer {
   readonly memoryMiB: number
   /** Port on loopback. */
   readonly port: number
+  /** Port for the administrator alone: that on loopback, and that in the container. Absent: there is none. */
+  readonly adminPort?: { readonly published: number; readonly inside: number } | undefined
   /** Path at which the server sees the output of `initialise` (engine-pod.ts). */
   readonly outputAt: string
   /** Signal that ends sessions and shuts down cleanly. */
@@ -108,10 +110,11 @@ export function initialiseArgs(desired: DesiredContainer): readonly string[] {
 
 /** Arguments of the docker client that start the server. */
 export function serveArgs(desired: DesiredContainer): readonly string[] {
-  const { paths, engine, image, user, memoryMiB, port, outputAt, stopSignal, network } = desired
+  const { paths, engine, image, user, memoryMiB, port, adminPort, outputAt, stopSignal, network } = desired
   return [
     ...['run', '--detach', '--name', containerNames(paths).serve, ...confined(user, memoryMiB)],
     ...['--network', network, '--publish', `${LOOPBACK}:${port}:${engine.port}`],
+    ...(adminPort ? ['--publish', `${LOOPBACK}:${adminPort.published}:${adminPort.inside}`] : []),
     ...['--stop-signal', stopSignal, '--restart', 'no'],
     // The default driver has no bound, and a tenant may make a server log much.
     ...['--log-driver', 'local', '--log-opt', 'max-size=10m', '--log-opt', 'max-file=3'],

@@ -124,7 +124,7 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
     if (renewing) return renewing
     if (shown && !isFor(shown, address.host))
       return { phase: 'starting', message: 'its certificate for a new address is being loaded' }
-    const { host, port, ca, client, insiders } = target
-    return { phase: 'running', ...address, admin: { host, port, ca, client, insiders } }
+    const { host, port, adminAddress, ca, client, insiders } = target
+    return { phase: 'running', ...address, admin: { host, port, adminAddress, ca, client, insiders } }
   }
 }

@@ -22,6 +22,8 @@ export interface DesiredServer {
   readonly size: ServerSize
   /** Path at which the server sees the output of `initialise` (engine-pod.ts). */
   readonly outputAt: string
+  /** Port for the administrator alone, which only the operator may reach. Absent: there is none. */
+  readonly adminPort?: number | undefined
   /** Whether the server requires TLS of every client. */
   readonly tls: boolean
   readonly exposure: Exposure
@@ -143,15 +145,18 @@ export function placementOf(
   }
   const size = sizeOf(server, settings, facts.plan)
   const motorInRegion = region?.spec.motors.find(({ id }) => id === motor)
+  const adminPort = adminPortOf(engine, motor)
   const outputAt = engine.outputAt(motor, motorInRegion?.extensionDirectory)
   const tls = (motorInRegion ?? server.status)?.tls !== 'none'
   return {
-    ...{ server, engine, image, size, outputAt, tls, settings, access: accessOf(server) },
+    ...{ server, engine, adminPort, image, size, outputAt, tls, settings, access: accessOf(server) },
     ...(backups && { backups }),
     exporter: exporterOf(server, settings.exporters),
     ...withoutOutside(server, region ? exposedIn(region, server) : exposedAs(existing)),
   }
 }
+
+const adminPortOf = (engine: EnginePod, motor: Motor): number | undefined => engine.adminPort?.(partsOf(motor).version)
 
 function backupsOf(
   { spec }: DatabaseServer,

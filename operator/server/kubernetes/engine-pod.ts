@@ -28,6 +28,8 @@ export const at = {
 export interface EngineFiles {
   /** Name of the admin. */
   readonly admin: string
+  /** Port for the administrator alone ({@link EnginePod.adminPort}). Absent: there is none. */
+  readonly adminPort?: number | undefined
   /** Number of tenants that the server is sized for. */
   readonly capacity: number
   /** Size of a dedicated server. */
@@ -51,6 +53,8 @@ export interface EnginePod {
   /** Name of the container. */
   readonly name: string
   readonly port: number
+  /** Returns the port for the administrator alone, which no client may reach; undefined for a version without one. Absent: none has one. */
+  adminPort?(version: string): number | undefined
   /** Mount path of the volume with the data. */
   readonly dataMount: string
   /** Data directory below the mount; absent for an engine without point-in-time recovery. */

@@ -109,7 +109,7 @@ const portOf = ({ name, port }: DesiredServer['engine']) => ({ name, port, targe
  * of which the NetworkPolicy selects some.
  */
 export function configMapOf(desired: DesiredServer, podNetworks: readonly string[]): Plain<V1ConfigMap> {
-  const { server, engine, admin, outputAt, tls } = desired
+  const { server, engine, adminPort, admin, outputAt, tls } = desired
   const { capacity, size } = server.spec
   const archives = server.spec.archive !== undefined
   const access = desired.access && { sources: admittedSources(desired.access, insidersOf(desired, podNetworks)).engine }
@@ -121,6 +121,7 @@ export function configMapOf(desired: DesiredServer, podNetworks: readonly string
     data: {
       ...engine.files({
         admin: admin.user,
+        adminPort,
         capacity,
         size,
         own: ownDatabases(server),

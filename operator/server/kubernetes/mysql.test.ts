@@ -25,6 +25,19 @@ test.each([mysqlPod, mariadbPod])('$name accepts clients without TLS where the r
   expect(script).toContain('REQUIRE NONE;')
 })
 
+test.each([
+  { pod: mysqlPod, version: '5.7.38', port: undefined },
+  { pod: mysqlPod, version: '8.0.13', port: undefined },
+  { pod: mysqlPod, version: '8.0.29', port: 33_062 },
+  { pod: mariadbPod, version: '10.7.4', port: 33_062 },
+])('$pod.name $version has the port $port for the administrator', ({ pod, version, port }) => {
+  expect(pod.adminPort?.(version)).toBe(port)
+  const { 'my.cnf': options = '', 'serve.sh': serve } = pod.files({ ...about, adminPort: port })
+  expect(/^(?:extra_port|loose-admin_port)=(\d+)$/m.exec(options)?.[1]).toBe(port?.toString())
+  // MySQL serves the port on one address, and that of a pod is unknown before it starts.
+  if (pod === mysqlPod) expect(serve?.includes('admin-address="$HOSTNAME"')).toBe(port !== undefined)
+})
+
 /** Directories in place of the volumes, and a server program that runs `program`; `$data` is the data directory to create. */
 async function stage(pod: typeof mysqlPod, program: string) {
   const directory = await mkdtempDisposable(join(tmpdir(), 'initialise-'))

@@ -1,15 +1,16 @@
-import driver from 'mysql2/promise'
-import { AFTER_SCRIPTS, BEFORE_SCRIPTS, BOOTSTRAP, SCRIPTS } from '../../engines/mysql/bootstrap.ts'
+import { AFTER_SCRIPTS, BEFORE_SCRIPTS, BOOTSTRAP, SCRIPTS, UNDO_TABLESPACES } from '../../engines/mysql/bootstrap.ts'
 import type { MysqlFamily } from '../../engines/mysql/catalog.ts'
-import { dialling, TIMEOUTS } from '../../engines/mysql/connection.ts'
+import { logInAsAdmin, TIMEOUTS } from '../../engines/mysql/connection.ts'
 import { Errno, errnoOf } from '../../engines/mysql/errors.ts'
-import { adminSql, mysqlSettings, optionFile, SOCKET } from '../../engines/mysql/settings.ts'
+import { adminSql, hasAdminPort, mysqlSettings, optionFile, SOCKET } from '../../engines/mysql/settings.ts'
 import { serveRequestsScript } from '../../engines/mysql/stray-directories.ts'
 import { logInToMysql, mysql } from '../process/programs/mysql.ts'
 import { at, type EngineFiles, type EnginePod } from './engine-pod.ts'
 import { flush, keepReserve, readPassword, refuseOtherSeries } from './scripts.ts'
 
 const PORT = 3306
+/** Port for the administrator alone: that of MySQL by default. */
+const ADMIN_PORT = 33_062
 /** Mount path of the volume; that of the official images. */
 const MOUNT = '/var/lib/mysql'
 /** Data directory. The server takes each directory in it for a database, so it cannot be the mount itself, which may have `lost+found`. */
@@ -23,7 +24,7 @@ const SERVE = 'serve.sh'
 const SHARES = ['/usr/share/mysql', '/usr/share/mariadb']
 
 /** Line that creates a data directory whose only account, root without a password, is dropped before the server accepts connections. */
-const makeMysql = `mysqld --no-defaults --initialize-insecure --datadir=${DATA}.new --loose-auto-generate-certs=OFF`
+const makeMysql = `mysqld --no-defaults --initialize-insecure --datadir=${DATA}.new --loose-auto-generate-certs=OFF ${UNDO_TABLESPACES}`
 
 /** Lines that do what `mariadb-install-db` does. A script that is missing would go unnoticed: only the last command of a pipe counts. */
 const makeMariadb = `for share in ${SHARES.join(' ')}; do
@@ -71,11 +72,15 @@ ${adminSql({ family, user: admin, hash: '$hash', host: '%', certified: tls })}EN
 const CONFINED = { mysql: '', mariadb: ` --secure-file-priv=${at.config}` } as const
 const PROGRAMS = { mysql: 'mysqld', mariadb: 'mariadbd' } as const
 
+/** Option with the address of the administrator's port of MySQL, which must be one: that of the host name, which the runtime keeps in /etc/hosts. */
+const ADMIN_ADDRESS = ' --loose-admin-address="$HOSTNAME"'
+
 /** Script that starts the server. A lock of a killed server has the pid of this one. */
 const serve = (
   family: MysqlFamily,
+  adminPort: number | undefined,
 ): string => `${keepReserve(MOUNT)}${family === 'mysql' ? serveRequestsScript(DATA) : ''}rm -f ${DATA}/${SOCKET}.lock
-exec ${PROGRAMS[family]} --defaults-file=${at.config}/${OPTIONS}${CONFINED[family]}
+exec ${PROGRAMS[family]} --defaults-file=${at.config}/${OPTIONS}${CONFINED[family]}${family === 'mysql' && adminPort !== undefined ? ADMIN_ADDRESS : ''}
 `
 
 /** Statements that load the certificate again: MySQL from 8.0.16 on, MariaDB from 10.4 on. */
@@ -84,6 +89,7 @@ const RELOAD = { mysql: 'ALTER INSTANCE RELOAD TLS', mariadb: 'flush SSL' } as c
 const podOf = (family: MysqlFamily): EnginePod => ({
   name: family,
   port: PORT,
+  adminPort: (version) => (hasAdminPort(family, version) ? ADMIN_PORT : undefined),
   dataMount: MOUNT,
   // MySQL with OpenSSL 1.0 completes no handshake with an elliptic key.
   key: 'rsa',
@@ -97,21 +103,22 @@ const podOf = (family: MysqlFamily): EnginePod => ({
     const settings = mysqlSettings({
       ...{ family, listen: '*', port: PORT, data: DATA, tenants: about.capacity, size: about.size },
       tls: about.tls ? tls : undefined,
+      own: about.adminPort === undefined ? undefined : { port: about.adminPort },
       initFile: `${at.prepared}/${ADMIN}`,
       isRestricted: about.access !== undefined,
     })
     return {
       [OPTIONS]: optionFile(settings),
       [INITIALISE]: initialise(family, about),
-      [SERVE]: serve(family),
+      [SERVE]: serve(family, about.adminPort),
     }
   },
   initialise: ['sh', `${at.config}/${INITIALISE}`],
   serve: ['sh', `${at.config}/${SERVE}`],
   stop: ['sh', '-c', 'kill -TERM 1'],
   logIn: logInToMysql,
-  async reload({ user, password, ...target }) {
-    const client = await driver.createConnection({ ...dialling(target, TIMEOUTS), user, password })
+  async reload(target) {
+    const client = await logInAsAdmin(target, TIMEOUTS)
     try {
       await client.query(RELOAD[family])
       return true

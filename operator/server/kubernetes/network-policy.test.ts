@@ -11,6 +11,16 @@ const OPERATOR = {
   podSelector: { matchLabels: { 'app.kubernetes.io/name': 'mooring', 'app.kubernetes.io/component': 'operator' } },
 }
 
+test('the port for the administrator is open to the operator alone', () => {
+  const { ingress } = networkPolicyOf(desired({ adminPort: 33_062 }), {
+    namespaces: ['team-a'],
+    podNetworks: ['10.0.0.0/8'],
+  }).spec
+  expect(ingress.filter(({ ports }) => ports.some(({ port }) => port === 33_062))).toEqual([
+    { from: [OPERATOR], ports: [{ protocol: 'TCP', port: 33_062 }] },
+  ])
+})
+
 test('the server may open no connections, and only its port is open', () => {
   const { spec } = networkPolicyOf(desired(), nobody)
   expect(spec.policyTypes).toEqual(['Ingress', 'Egress'])

@@ -52,20 +52,21 @@ const COMPONENTS: Selector = {
  * tenants, and to addresses outside the pod networks: callers from outside, however the Service is exposed. All other pods are rejected
  * (docs/isolation.md, "In a cluster: who reaches a server"). A server of Mooring's own is open only to Mooring's components. A restricted server
  * is open to all pods of its organization, to its sources outside the pod networks, and with an SSH tunnel to the edges of its endpoint. The port
- * of its exporter is open to Prometheus.
+ * of its exporter is open to Prometheus, and the port for the administrator to the operator alone.
  */
 export function networkPolicyOf(
-  { server, engine, settings, access, backups, exporter }: DesiredServer,
+  { server, engine, adminPort, settings, access, backups, exporter }: DesiredServer,
   callers: Callers,
 ): NetworkPolicyManifest {
   const { name } = server.metadata
   const { operator } = settings
   const namespaceSelector = { matchLabels: { [NAME]: operator.namespace } }
+  const ofOperator: Peer = { namespaceSelector, podSelector: { matchLabels: operator.labels } }
   const from: Peer[] =
     server.spec.tenancy === 'internal'
       ? [{ namespaceSelector, podSelector: COMPONENTS }]
       : [
-          { namespaceSelector, podSelector: { matchLabels: operator.labels } },
+          ofOperator,
           ...(access
             ? [
                 ofOrganization(access.organization),
@@ -81,7 +82,11 @@ export function networkPolicyOf(
     spec: {
       podSelector: { matchLabels: selectorOf(name) },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: [{ from, ports: [{ protocol: 'TCP', port: engine.port }] }, ...(exporter ? [scrapeRule(exporter)] : [])],
+      ingress: [
+        { from, ports: [{ protocol: 'TCP', port: engine.port }] },
+        ...(adminPort === undefined ? [] : [{ from: [ofOperator], ports: [{ protocol: 'TCP' as const, port: adminPort }] }]),
+        ...(exporter ? [scrapeRule(exporter)] : []),
+      ],
       egress: backups ? backupEgress(backups) : [],
     },
   }

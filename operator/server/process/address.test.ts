@@ -2,7 +2,7 @@ import { isIPv4, createServer } from 'node:net'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { isLoopback } from '../../../crds/formats/address-list.ts'
-import { adminHost, callersHost, choosePort, isFree } from './address.ts'
+import { adminHost, callersHost, choosePort, choosePorts, isFree } from './address.ts'
 
 test.each([
   { listen: '127.0.0.1', loopback: true, admin: '127.0.0.1' },
@@ -40,4 +40,14 @@ test('takes another when the port is in use', async () => {
 test('never returns a port of another server, and throws when none is left', async () => {
   const reserved = new Set(Array.from({ length: 65_536 }, (_, port) => port))
   await expect(choosePort({ host, preferred: undefined, reserved })).rejects.toMatchObject({ code: 'no_free_port' })
+})
+
+test('a server of an older version keeps its port, and gets one for the administrator', async () => {
+  const reserved = new Set<number>()
+  const former = await choosePorts({ listen: host, hasAdminPort: false, former: undefined, reserved })
+  expect(former).toEqual({ port: expect.any(Number) as number })
+  const ports = await choosePorts({ listen: host, hasAdminPort: true, former, reserved })
+  expect(ports.port).toBe(former.port)
+  expect(ports.adminPort).not.toBe(ports.port)
+  expect(await choosePorts({ listen: host, hasAdminPort: true, former: ports, reserved })).toEqual(ports)
 })

@@ -58,3 +58,28 @@ export async function choosePort({ host, preferred, reserved }: PortDeps): Promi
   }
   throw new MooringError('no_free_port', `no free port between ${LOWEST} and ${HIGHEST} on ${host}`)
 }
+
+/** Ports of a server. */
+export interface Ports {
+  readonly port: number
+  /** Port for the administrator alone, on {@link adminHost}. Absent: there is none. */
+  readonly adminPort?: number | undefined
+}
+
+interface PortsDeps {
+  readonly listen: string
+  /** Whether the server has a port for the administrator alone. */
+  readonly hasAdminPort: boolean
+  /** Former ports of the server. */
+  readonly former: Ports | undefined
+  /** Ports of other servers, running or not. */
+  readonly reserved: ReadonlySet<number>
+}
+
+/** Chooses the ports of a server, which keeps its former ones if it can. @throws MooringError `no_free_port` */
+export async function choosePorts({ listen, hasAdminPort, former, reserved }: PortsDeps): Promise<Ports> {
+  const port = await choosePort({ host: listen, preferred: former?.port, reserved })
+  if (!hasAdminPort) return { port }
+  const taken = new Set([...reserved, port])
+  return { port, adminPort: await choosePort({ host: adminHost(listen), preferred: former?.adminPort, reserved: taken }) }
+}

@@ -18,7 +18,7 @@ import { findServing, withLock, CLEAN_SHUTDOWN, stopServing } from './spawn/serv
 import { initialiseData } from './data/initialise.ts'
 import { type RestoreData, restoreData } from './data/restore.ts'
 import { madeBy, makeDirectories, type ServerPaths, type Record, writeRecord } from './files/paths.ts'
-import { choosePort } from './address.ts'
+import { choosePorts, type Ports } from './address.ts'
 import { mainProcess, type ProcessId, sendSignal, watchExit } from './spawn/proc.ts'
 import type { EngineCertificate, EngineProgram } from './programs/program.ts'
 import { reserveOf } from './files/reserve.ts'
@@ -56,9 +56,8 @@ export interface BringUpDeps {
 }
 
 /** Server whose process runs; it may not accept logins yet. */
-export interface Serving {
+export interface Serving extends Ports {
   readonly process: ProcessId
-  readonly port: number
   /** Resolves when the process ends. Never rejects. */
   readonly exited: Promise<unknown>
 }
@@ -98,12 +97,12 @@ async function adopt(deps: BringUpDeps, { main, record, credentials }: Adoption,
   const { paths, program, logger } = deps
   await writeRecord(paths, { ...record, process: main })
   // Renewed certificates, and settings that a reload can change, apply without ending a session.
-  await configure(deps, record.port, credentials)
+  await configure(deps, record, credentials)
   await sendSignal(main, program.signals.reload)
   logger.info({ serverPid: main.pid, port: record.port }, 'database server adopted')
   const exited = watchExit(main, WATCH_MS, signal).catch(() => undefined)
   attend(deps, exited, signal)
-  return { process: main, port: record.port, exited }
+  return { process: main, port: record.port, adminPort: record.adminPort, exited }
 }
 
 /** Keeps the logs of a running server bounded, and does the work of its engine beside it, until the server exits or the signal aborts. */
@@ -134,10 +133,10 @@ async function start(deps: BringUpDeps, { installation, credentials, former }: S
   else await initialiseData({ ...deps, ...deps.confinement, installation }, credentials, signal)
   const reserve = reserveOf(paths)
   if (await reserve.releaseWhenFull()) logger.warn('disk full: the reserve of a database server was released')
-  const port = await choosePort({ host: listen, preferred: former?.port, reserved: await deps.reservedPorts() })
+  const ports = await choosePorts({ listen, hasAdminPort: hasAdminPort(deps), former, reserved: await deps.reservedPorts() })
   const confined = { confinement: deps.confinement.kind, uid: deps.user.uid }
-  const record = { binaries: binaries.id, version: binaries.version, made, listen, port, size: keyOf(deps), ...confined }
-  await configure(deps, port, credentials)
+  const record = { binaries: binaries.id, version: binaries.version, made, listen, ...ports, size: keyOf(deps), ...confined }
+  await configure(deps, ports, credentials)
   await writeRecord(paths, record)
   await program.clear?.(paths.data)
   signal.throwIfAborted()
@@ -149,11 +148,14 @@ async function start(deps: BringUpDeps, { installation, credentials, former }: S
     throw new MooringError('engine_exited', `it ended at once: ${await lastOutput(paths, (line) => program.isShowable(line))}`)
   }
   await writeRecord(paths, { ...record, process: main })
-  logger.info({ serverPid: main.pid, port, version: binaries.version }, 'database server started')
+  logger.info({ serverPid: main.pid, port: ports.port, version: binaries.version }, 'database server started')
   attend(deps, exited, signal)
   void reserve.keep(signal)
-  return { process: main, port, exited }
+  return { process: main, ...ports, exited }
 }
+
+const hasAdminPort = ({ program, binaries: { version }, listen }: BringUpDeps): boolean =>
+  program.hasAdminPort?.({ version, listen }) ?? false
 
 /** Gives the server's user data of an older version or of another user; the former server's processes have ended by now. */
 async function takeOver({ paths, user }: BringUpDeps): Promise<void> {
@@ -173,12 +175,28 @@ async function serve({ paths, program, user, confinement }: BringUpDeps, install
   return await spawnEngine({ installation, command: program.serve, user, launcher, inherit, output: paths.early })
 }
 
-async function configure(deps: BringUpDeps, port: number, { user: admin, password }: AdminCredentials): Promise<void> {
+async function configure(
+  deps: BringUpDeps,
+  { port, adminPort }: Ports,
+  { user: admin, password }: AdminCredentials,
+): Promise<void> {
   const { paths, program, listen, user, capacity, size, archives, confinement } = deps
   // On loopback nothing verifies the certificate.
   const certificate = await deps.certificate(isLoopback(listen) ? 'elliptic' : (program.key ?? 'elliptic'))
   const { sharedMemory } = confinement
-  const desired = { listen, port, admin, password, capacity, size, archives, certificate, sharedMemory, access: deps.access?.() }
+  const desired = {
+    listen,
+    port,
+    adminPort,
+    admin,
+    password,
+    capacity,
+    size,
+    archives,
+    certificate,
+    sharedMemory,
+    access: deps.access?.(),
+  }
   for (const { name, content, secret } of program.configure(desired)) {
     await writeDurably(join(paths.config, name), content, secret ? { mode: 0o600, owner: user } : { mode: 0o644 })
   }

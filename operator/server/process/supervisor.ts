@@ -5,6 +5,7 @@ import { MooringError, codeOf } from '../../../shared/errors.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
 import { OTHER_SERIES } from '../series.ts'
+import type { Ports } from './address.ts'
 import type { LoginAnswer } from './programs/program.ts'
 
 const PROBE_MS = 25
@@ -17,8 +18,7 @@ const STEADY_MS = 60_000
 export const RESTART_BACKOFF: Backoff = { baseMs: 250, maxMs: 30_000 }
 
 /** Server that runs; it may not accept logins yet. */
-export interface Supervised {
-  readonly port: number
+export interface Supervised extends Ports {
   /** Resolves when the server ends. Never rejects. */
   readonly exited: Promise<unknown>
 }
@@ -135,7 +135,7 @@ export class Supervisor {
 
   async #untilItAnswers(serving: Supervised, credentials: AdminCredentials): Promise<void> {
     const begin = performance.now()
-    const admin = { ...(await this.#deps.admin()), port: serving.port }
+    const admin = targetOf(await this.#deps.admin(), serving)
     const { signal } = this.#released
     while (this.#isServing(serving)) {
       const answer = await this.#deps.logIn({ ...admin, ...credentials })
@@ -197,6 +197,13 @@ export class Supervisor {
     this.#deps.changed()
   }
 }
+
+type Target = Omit<AdminTarget, 'user' | 'password'>
+
+const targetOf = (admin: Omit<Target, 'port'>, { port, adminPort }: Supervised): Target => ({
+  ...{ ...admin, port },
+  ...(adminPort !== undefined && { adminAddress: { host: admin.host, port: adminPort } }),
+})
 
 const UNAVAILABLE = new Set<string | undefined>(['engine_not_installed', 'unsafe_directory', 'no_engine_user', OTHER_SERIES])
 

@@ -50,6 +50,15 @@ describe.each(underTest(MOTORS))('the administration of $motor', ({ motor, versi
     await (await bench.as(tenant)).query('CREATE TABLE t (n INT)')
   })
 
+  test('harden gives an account of an older version the privilege that its grant lacks', async () => {
+    const tenant = await bench.tenant('older')
+    await (await bench.root()).query("REVOKE EVENT ON older.* FROM 'older'@'%'")
+    const DENIED = 1044
+    expect(await errno((await bench.as(tenant)).query('SHOW EVENTS'))).toBe(DENIED)
+    await bench.admin.harden()
+    expect(await rows(await bench.as(tenant), 'SHOW EVENTS')).toEqual([])
+  })
+
   test('claim rejects names that belong to the server', async () => {
     for (const name of ['mysql', 'sys', 'root', 'mooring', 'with_underscore', 'Upper', 'making_x', ''])
       expect(await codeOf(bench.admin.claim({ name, password: 'x' }, LIMITS, {}))).toBe('engine_failed')
@@ -170,7 +179,7 @@ describe.each(underTest(MOTORS))('the administration of $motor', ({ motor, versi
     expect(await size('busy')).toBeGreaterThan(8_000_000)
   })
 
-  test('sizes counts the text of views and triggers, and keeps it while a lock hides the database', async () => {
+  test('sizes counts the text of views, triggers and events, and keeps it while a lock hides the database', async () => {
     const session = await bench.as(await bench.tenant('wordy'))
     const size = async () => (await bench.admin.sizes('all')).get('wordy') ?? 0
     const text = 'x'.repeat(1_000_000)
@@ -182,6 +191,8 @@ describe.each(underTest(MOTORS))('the administration of $motor', ({ motor, versi
     await session.query(`CREATE VIEW v AS SELECT '${text}' AS text FROM t`)
     const withView = await size()
     expect(withView).toBeGreaterThan(withTrigger + 2_700_000)
+    await session.query(`CREATE EVENT never ON SCHEDULE EVERY 1 DAY DO SET @text = '${text}'`)
+    expect(await size()).toBeGreaterThan(withView + 900_000)
     await session.query('LOCK TABLES t WRITE')
     expect(await size()).toBeGreaterThan(before + 3_600_000)
   })

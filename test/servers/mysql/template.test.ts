@@ -27,6 +27,9 @@ function templatesOf(bench: MysqlBench): Templates {
   }
 }
 
+const EVENTS = `SELECT EVENT_NAME AS name, TIME_ZONE AS zone, CAST(STARTS AS CHAR) AS starts, CAST(EXECUTE_AT AS CHAR) AS at, STATUS AS status,
+  ON_COMPLETION AS kept, EVENT_COMMENT AS comment FROM information_schema.EVENTS ORDER BY EVENT_NAME`
+
 describe.each(underTest(MOTORS))('a template of $motor', ({ motor }) => {
   const bench = mysqlBench(motor)
 
@@ -84,7 +87,7 @@ describe.each(underTest(MOTORS))('a template of $motor', ({ motor }) => {
     expect(Object.values((await rows(session, 'SHOW CREATE TABLE b'))[0] ?? {})[1]).toContain("COMMENT='it''s b'")
   })
 
-  test('is copied with views, triggers and routines, which belong to the new tenant', async () => {
+  test('is copied with views, triggers, routines and events, which belong to the new tenant', async () => {
     await template('programs', [
       'CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, note TEXT)',
       'CREATE FUNCTION plus_one(x INT) RETURNS INT DETERMINISTIC RETURN x + 1',
@@ -97,7 +100,10 @@ describe.each(underTest(MOTORS))('a template of $motor', ({ motor }) => {
       'CREATE TABLE gone (n INT)',
       'CREATE VIEW broken AS SELECT n FROM gone',
       'DROP TABLE gone',
-      `SET sql_mode = 'ANSI_QUOTES'`,
+      `SET time_zone = '+05:00', timestamp = 1500000000`,
+      "CREATE EVENT once ON SCHEDULE AT '2017-08-01 00:00:00' ON COMPLETION PRESERVE COMMENT 'c' DO INSERT INTO programs.t (n) VALUES (9)",
+      "CREATE EVENT daily ON SCHEDULE EVERY 1 DAY STARTS '2017-08-01 00:00:00' DISABLE DO DELETE FROM t",
+      `SET sql_mode = 'ANSI_QUOTES', timestamp = DEFAULT`,
       `CREATE FUNCTION ansi() RETURNS INT DETERMINISTIC RETURN (SELECT COUNT(*) FROM "programs"."t" WHERE "note" = 'programs.t')`,
     ])
     const session = await bench.as(await copyOf('programs', 'newprograms'))
@@ -109,9 +115,14 @@ describe.each(underTest(MOTORS))('a template of $motor', ({ motor }) => {
       { n: 1, note: '12/2' },
     ])
     expect(await ask(session, 'SELECT ansi()')).toBe(0)
+    expect(await rows(session, EVENTS)).toMatchObject([
+      { name: 'daily', zone: '+05:00', starts: '2017-08-01 00:00:00', status: 'DISABLED' },
+      { name: 'once', zone: '+05:00', at: '2017-08-01 00:00:00', status: 'ENABLED', kept: 'PRESERVE', comment: 'c' },
+    ])
     const root = await bench.root()
-    const definers = ['VIEWS WHERE TABLE_SCHEMA', 'ROUTINES WHERE ROUTINE_SCHEMA', 'TRIGGERS WHERE TRIGGER_SCHEMA'].map(
-      (source) => `SELECT DISTINCT DEFINER AS definer FROM information_schema.${source} = 'newprograms'`,
+    const sources = ['VIEWS WHERE TABLE', 'ROUTINES WHERE ROUTINE', 'TRIGGERS WHERE TRIGGER', 'EVENTS WHERE EVENT']
+    const definers = sources.map(
+      (source) => `SELECT DISTINCT DEFINER AS definer FROM information_schema.${source}_SCHEMA = 'newprograms'`,
     )
     expect(await rows(root, definers.join(' UNION '))).toEqual([{ definer: 'newprograms@%' }])
     // The copy stays whole when its template is dropped, and none of its objects runs with the rights of another account.

@@ -43,7 +43,7 @@ const mysql: Attempts = {
     ...['CREATE DATABASE another', `CREATE USER another IDENTIFIED BY 'x'`, `DROP USER ${user}`, 'SELECT * FROM mysql.user'],
     ...[`SET PASSWORD FOR ${user} = 'x'`, 'SET GLOBAL max_connections = 1', `CREATE VIEW v AS SELECT * FROM ${name}.items`],
     ...[`SELECT 1 INTO OUTFILE '/tmp/x'`, `SELECT LOAD_FILE('/etc/passwd') FROM mysql.db`, 'SHUTDOWN'],
-    ...[`CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO SELECT 1`, `GRANT ALL ON ${name}.* TO ${user}`],
+    ...[`CREATE EVENT ${name}.e ON SCHEDULE EVERY 1 SECOND DO SELECT 1`, `GRANT ALL ON ${name}.* TO ${user}`],
     `CREATE DEFINER = ${user} PROCEDURE p() SELECT 1`,
   ],
   isDenial: (error) => error instanceof Error && 'errno' in error && MYSQL_DENIALS.includes(error.errno),

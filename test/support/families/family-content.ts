@@ -67,6 +67,7 @@ const mysql: Content = {
       ...TABLES,
       'CREATE FUNCTION twice(n INT) RETURNS INT DETERMINISTIC RETURN 2 * n',
       'CREATE TRIGGER free BEFORE UPDATE ON item FOR EACH ROW SET NEW.price = COALESCE(NEW.price, 0)',
+      'CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DO DELETE FROM item WHERE price = 0',
     )
   },
   async read(instance) {
@@ -75,6 +76,7 @@ const mysql: Content = {
       ...['SELECT * FROM zone ORDER BY id', 'SELECT * FROM item ORDER BY id', 'SELECT * FROM priced', 'SELECT twice(4) AS n'],
       ...['SHOW CREATE TABLE zone', 'SHOW CREATE TABLE item', 'SHOW CREATE VIEW priced'],
       'SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() ORDER BY 1',
+      'SELECT EVENT_NAME, EVENT_DEFINITION, STARTS, STATUS FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()',
     )
     return JSON.parse(JSON.stringify(found).replaceAll(instance.name, 'db')) as unknown
   },

@@ -60,7 +60,7 @@ const ofMysql: Opener = {
   open: async (instance) => mysqlSession(await openMysql(instance)),
   async openUri({ uri, ...rest }) {
     // mysql2 takes the CA as an option alone.
-    return mysqlSession(await mysql.createConnection({ uri: uri.replace(/\?.*$/, ''), ...mysqlTls(rest) }))
+    return mysqlSession(await mysql.createConnection({ uri, ...mysqlTls(rest) }))
   },
 }
 

@@ -67,7 +67,12 @@ export async function startMysql(motor: MysqlMotor, parent?: string): Promise<Th
     )
 
   let serving = await start()
-  const target: AdminTarget = { host: '127.0.0.1', port: serving.port, ...ADMIN }
+  const host = '127.0.0.1'
+  const { port, adminPort } = serving
+  const target: AdminTarget = {
+    ...{ host, port, ...ADMIN },
+    ...(adminPort !== undefined && { adminAddress: { host, port: adminPort } }),
+  }
   const clients: Connection[] = []
   const log = async () => readFile(join(paths.log, 'mysqld.log'), 'utf8').catch(() => '')
 

@@ -8,6 +8,8 @@ import { type Move, moveDefinition } from './definitions.ts'
 /** Row of SHOW CREATE VIEW, TRIGGER, FUNCTION and so on. Each statement has its own name for the column with the definition. */
 interface Shown {
   readonly sql_mode?: string
+  /** Time zone of an event, in which its definition has times. */
+  readonly time_zone?: string
   readonly collation_connection: string
   readonly [column: string]: string | null | undefined
 }
@@ -18,6 +20,8 @@ interface Program {
   readonly name: string
   /** Column of SHOW CREATE that has the definition. */
   readonly column: string
+  /** When an event was created or changed, in seconds since 1970. */
+  readonly changedAt?: string | number
 }
 
 /** Errors of a view whose table, column or function is missing or denied. */
@@ -57,20 +61,31 @@ async function listViews(session: Session, { from }: Move): Promise<readonly Pro
   return rows.map(({ name }) => ({ kind: 'VIEW', name, column: 'Create View' }))
 }
 
+async function listEvents(session: Session, { from }: Move): Promise<readonly Program[]> {
+  const rows = await session.query<{ name: string; changedAt: string | number }>(
+    `SELECT EVENT_NAME AS name, UNIX_TIMESTAMP(LAST_ALTERED) AS changedAt FROM information_schema.EVENTS
+     WHERE EVENT_SCHEMA = ? ORDER BY EVENT_NAME`,
+    [from],
+  )
+  return rows.map((row) => ({ ...row, kind: 'EVENT', column: 'Create Event' }))
+}
+
 /**
  * Creates an object in the new database, the session's default database, under the mode and collation of the original. The server
  * prints the text from a tenant's definition; the session accepts one statement per call, so that the text cannot contain a second one.
  */
-async function copyProgram(session: Session, { kind, name, column }: Program, move: Move): Promise<void> {
+async function copyProgram(session: Session, { kind, name, column, changedAt }: Program, move: Move): Promise<void> {
   const [shown] = await session.query<Shown>(`SHOW CREATE ${kind} ${quoteName(move.from)}.${quoteName(name)}`)
   const text = shown?.[column]
   if (typeof text !== 'string') throw new MooringError(EngineCode.failed, `the server does not show a ${kind.toLowerCase()}`)
   const mode = shown?.sql_mode ?? ''
   await session.query('SET SESSION sql_mode = ?, SESSION collation_connection = ?', [mode, shown?.collation_connection])
+  // The server creates no event whose time has passed, and times of its definition are in its time zone.
+  if (changedAt !== undefined) await session.query('SET timestamp = ?, time_zone = ?', [changedAt, shown?.time_zone])
   try {
     await session.query(moveDefinition(text, move, mode))
   } finally {
-    await session.query(`SET SESSION sql_mode = ''`)
+    await session.query(`SET SESSION sql_mode = '', timestamp = DEFAULT, time_zone = DEFAULT`)
   }
 }
 
@@ -96,21 +111,29 @@ async function tryCopy(session: Session, view: Program, move: Move): Promise<boo
   }
 }
 
-/** Copies routines, views and triggers, whose tables have been copied. Triggers come last, so that they do not change copied rows. */
+/** Copies routines, views, triggers and events, whose tables have been copied. Triggers come late, so that they do not change copied rows. */
 export async function copyPrograms(session: Session, move: Move): Promise<void> {
   for (const routine of await listRoutines(session, move)) await copyProgram(session, routine, move)
   await copyViews(session, move)
   for (const trigger of await listTriggers(session, move)) await copyProgram(session, trigger, move)
+  for (const event of await listEvents(session, move)) await copyProgram(session, event, move)
 }
 
 /** Finds objects of a database whose definer is not its tenant. */
-const FOREIGN_DEFINERS = ['ROUTINES WHERE ROUTINE_SCHEMA', 'VIEWS WHERE TABLE_SCHEMA', 'TRIGGERS WHERE TRIGGER_SCHEMA']
-  .map((source) => `SELECT DEFINER FROM information_schema.${source} = ? AND DEFINER <> ?`)
-  .join(' UNION ALL ')
+const DEFINED = [
+  ...['ROUTINES WHERE ROUTINE_SCHEMA', 'VIEWS WHERE TABLE_SCHEMA'],
+  ...['TRIGGERS WHERE TRIGGER_SCHEMA', 'EVENTS WHERE EVENT_SCHEMA'],
+]
+const FOREIGN_DEFINERS = DEFINED.map((source) => `SELECT DEFINER FROM information_schema.${source} = ? AND DEFINER <> ?`).join(
+  ' UNION ALL ',
+)
 
 /** @throws MooringError `engine_failed` when an object of the database would run with the rights of another account */
 export async function assertOwnDefiners(session: Session, database: string): Promise<void> {
   const definer = `${database}@%`
-  const found = await session.query(FOREIGN_DEFINERS, [database, definer, database, definer, database, definer])
+  const found = await session.query(
+    FOREIGN_DEFINERS,
+    DEFINED.flatMap(() => [database, definer]),
+  )
   if (found.length > 0) throw new MooringError(EngineCode.failed, `objects of ${database} have another definer than its tenant`)
 }

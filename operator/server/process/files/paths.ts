@@ -91,6 +91,8 @@ const Record = z.object({
   made: z.string().max(64).optional(),
   listen: z.string(),
   port: z.int().min(1).max(65_535),
+  /** Port for the administrator alone; absent where the server has none, and in records of older versions. */
+  adminPort: z.int().min(1).max(65_535).optional(),
   /** Confinement and user id of the server; absent in records of older versions. */
   confinement: z.enum(CONFINEMENTS).optional(),
   uid: z.int().min(1).optional(),
@@ -134,5 +136,5 @@ export async function readRecords(directory: string): Promise<ReadonlyMap<string
 /** Ports of all servers below `directory` but one, which is given by its uid. */
 export async function portsOfOthers(directory: string, uid: string): Promise<ReadonlySet<number>> {
   const records = await readRecords(directory)
-  return new Set([...records].flatMap(([other, { port }]) => (other === uid ? [] : [port])))
+  return new Set([...records].flatMap(([other, { port, adminPort = port }]) => (other === uid ? [] : [port, adminPort])))
 }

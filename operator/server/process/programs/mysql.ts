@@ -2,16 +2,25 @@ import { readFile, rm } from 'node:fs/promises'
 import type { X509Certificate } from 'node:crypto'
 import { join } from 'node:path'
 import { TLSSocket } from 'node:tls'
-import driver, { type Connection } from 'mysql2/promise'
+import type { Connection } from 'mysql2/promise'
+import { isLoopback } from '../../../../crds/formats/address-list.ts'
 import { adminHost } from '../address.ts'
 import type { MysqlFamily } from '../../../engines/mysql/catalog.ts'
-import { adminSql, mysqlSettings, nativeHash, optionFile, PID_FILE, SOCKET } from '../../../engines/mysql/settings.ts'
+import {
+  adminSql,
+  hasAdminPort,
+  mysqlSettings,
+  nativeHash,
+  optionFile,
+  PID_FILE,
+  SOCKET,
+} from '../../../engines/mysql/settings.ts'
 import { serveRequests } from '../../../engines/mysql/stray-directories.ts'
-import { AFTER_SCRIPTS, BEFORE_SCRIPTS, BOOTSTRAP, SCRIPTS } from '../../../engines/mysql/bootstrap.ts'
+import { AFTER_SCRIPTS, BEFORE_SCRIPTS, BOOTSTRAP, SCRIPTS, UNDO_TABLESPACES } from '../../../engines/mysql/bootstrap.ts'
 import { readPid } from '../spawn/proc.ts'
 import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type Initialisation, type LoginAnswer } from './program.ts'
 import type { AdminTarget } from '../../../engines/engine.ts'
-import { dialling, TIMEOUTS } from '../../../engines/mysql/connection.ts'
+import { logInAsAdmin, TIMEOUTS } from '../../../engines/mysql/connection.ts'
 import { Errno, errnoOf } from '../../../engines/mysql/errors.ts'
 import { codeOf } from '../../../../shared/errors.ts'
 
@@ -20,9 +29,10 @@ const ADMIN = 'admin.sql'
 
 const configure =
   (family: MysqlFamily) =>
-  ({ listen, port, admin, password, capacity, size, certificate, access }: DesiredConfig): readonly ConfigFile[] => {
+  ({ listen, port, adminPort, admin, password, capacity, size, certificate, access }: DesiredConfig): readonly ConfigFile[] => {
     const settings = mysqlSettings({
       ...{ family, listen, port, data: at.data, tenants: capacity, size },
+      own: adminPort === undefined ? undefined : { address: adminHost(listen), port: adminPort },
       tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
       initFile: `${at.config}/${ADMIN}`,
       logFile: `${at.log}/mysqld.log`,
@@ -52,7 +62,14 @@ const MARIADB_FILES = [...FILES, `--plugin-dir=${at.installation}/plugin`]
 /** Creates MySQL's data directory. Its only account, root without a password, is dropped before the server accepts connections. */
 const initialiseMysql: Initialisation = {
   file: 'bin/mysqld',
-  args: ['--no-defaults', '--initialize-insecure', ...FILES, `--datadir=${at.data}`, '--loose-auto-generate-certs=OFF'],
+  args: [
+    '--no-defaults',
+    '--initialize-insecure',
+    ...FILES,
+    `--datadir=${at.data}`,
+    '--loose-auto-generate-certs=OFF',
+    UNDO_TABLESPACES,
+  ],
 }
 
 /** Creates MariaDB's data directory as `mariadb-install-db` does, without its shell script: one statement a line on standard input. */
@@ -85,6 +102,8 @@ const programOf = (family: MysqlFamily, initialise: Initialisation, serve: Engin
   // MySQL with OpenSSL 1.0 completes no handshake with an elliptic key.
   key: 'rsa',
   tlsOnly: true,
+  hasAdminPort: ({ version, listen }) =>
+    hasAdminPort(family, version) && isLoopback(family === 'mariadb' ? listen : adminHost(listen)),
   configure: configure(family),
   serve,
   // MySQL does not start while another process has the pid that a killed server left in the lock file of its socket.
@@ -120,14 +139,11 @@ const NO_TLS: readonly unknown[] = ['HANDSHAKE_NO_SSL_SUPPORT', 'HANDSHAKE_SSL_E
 
 /** Tries one login as the admin. `onCertificate` receives the certificate that a server with TLS showed, if it is trusted. */
 export async function logInToMysql(
-  { user, password, ...target }: AdminTarget,
+  target: AdminTarget,
   onCertificate?: (certificate: X509Certificate) => void,
 ): Promise<LoginAnswer> {
   try {
-    const client = await driver.createConnection({
-      ...dialling(target, { ...TIMEOUTS, connectMs: TIMEOUT_MS }),
-      ...{ user, password },
-    })
+    const client = await logInAsAdmin(target, { ...TIMEOUTS, connectMs: TIMEOUT_MS })
     const shown = certificateOf(client)
     if (shown) onCertificate?.(shown)
     await client.end()

@@ -50,6 +50,8 @@ export interface ConfigFile {
 export interface DesiredConfig {
   readonly listen: string
   readonly port: number
+  /** Port for the administrator alone, on the host at which Mooring dials the server (address.ts). Absent: there is none. */
+  readonly adminPort?: number | undefined
   /** Name of the admin. */
   readonly admin: string
   /** Password of the admin, for an engine that adopts it at each start or derives secrets of its own from it. */
@@ -112,6 +114,8 @@ export interface EngineProgram {
   recover?(admin: AdminCredentials): Promise<Recovery>
   /** Algorithm of the key of the certificate that the server shows off loopback. Default: elliptic. */
   readonly key?: KeyAlgorithm
+  /** Whether a server has a port for the administrator alone. It must not be reachable from other machines. Absent: none has. */
+  hasAdminPort?(server: { readonly version: string; readonly listen: string }): boolean
   /** Content of the config directory, written at each start. */
   configure(desired: DesiredConfig): readonly ConfigFile[]
   /** File of {@link configure} with the access rules, which a running server loads again. Absent: the rules are in its data. */

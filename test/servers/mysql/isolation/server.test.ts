@@ -36,7 +36,6 @@ const FOR_ALL = [
   'SHOW BINARY LOGS',
   "CHANGE MASTER TO MASTER_HOST = '127.0.0.1'",
   "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1')",
-  'CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO SELECT 1',
   "INSTALL PLUGIN x SONAME 'ha_federated.so'",
   "CREATE FUNCTION sys_exec RETURNS INT SONAME 'lib_mysqludf_sys.so'",
   "SELECT 1 INTO OUTFILE '/tmp/out'",
@@ -114,6 +113,21 @@ describe.each(underTest(MOTORS))('a tenant of $motor and its server', ({ motor, 
     }
   })
 
+  test('an event is kept, and no thread runs events', async () => {
+    const session = await asMallory()
+    await session.query('CREATE EVENT soon ON SCHEDULE EVERY 1 SECOND DO INSERT INTO own VALUES (2)')
+    await session.query('CREATE EVENT late ON SCHEDULE AT NOW() + INTERVAL 1 DAY DO SET GLOBAL max_connections = 1')
+    expect((await rows(session, 'SHOW EVENTS')).map(({ Name: name }) => name)).toEqual(['late', 'soon'])
+    const root = await bench.root()
+    const threads = "SELECT USER FROM information_schema.PROCESSLIST WHERE USER = 'event_scheduler'"
+    expect(await rows(root, threads)).toEqual([])
+    // MariaDB has no value that keeps the administrator from it and lets tenants keep events.
+    const CANNOT_CHANGE = 1290
+    if (family === 'mysql') expect(await errno(root.query('SET GLOBAL event_scheduler = ON'))).toBe(CANNOT_CHANGE)
+    expect(DENIED).toContain(await attempt('SET GLOBAL event_scheduler = ON'))
+    expect(await rows(session, 'SELECT n FROM own WHERE n = 2')).toEqual([])
+  })
+
   test('files of the server are not readable', async () => {
     expect(await ask(await asMallory(), "SELECT LOAD_FILE('/etc/passwd')")).toBeNull()
   })
@@ -134,7 +148,7 @@ describe.each(underTest(MOTORS))('a tenant of $motor and its server', ({ motor, 
     const settings = Object.fromEntries(shown.map(({ Variable_name: name, Value: value }) => [String(name), String(value)]))
     expect(settings).toMatchObject({
       local_infile: 'OFF',
-      event_scheduler: 'OFF',
+      event_scheduler: family === 'mariadb' ? 'OFF' : 'DISABLED',
       general_log: 'OFF',
       slow_query_log: 'OFF',
       skip_name_resolve: 'ON',
@@ -143,6 +157,7 @@ describe.each(underTest(MOTORS))('a tenant of $motor and its server', ({ motor, 
       log_bin: 'OFF',
       character_set_server: 'utf8mb4',
       innodb_temp_data_file_path: 'ibtmp1:12M:autoextend:max:2G',
+      innodb_undo_log_truncate: 'ON',
     })
     expect(settings).toMatchObject({
       secure_file_priv: expect.stringMatching(family === 'mariadb' ? /share\/charsets\/$/ : /^(NULL)?$/) as string,
