@@ -112,7 +112,7 @@ export default defineConfig({
           ...PATIENT,
           ...SECOND_TRY,
           ...within(60_000, 120_000),
-          include: ['test/servers/{mysql,mongodb,backup}/**/*.test.ts'],
+          include: ['test/servers/{mysql,mongodb,backup}/**/*.test.ts', 'test/servers/operator/size-limit.test.ts'],
           provide: { motors: OTHERS },
           setupFiles: ['test/support/fixed-seed.ts'],
           isolate: false,

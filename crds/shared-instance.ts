@@ -34,6 +34,8 @@ export const InstanceReason = {
   TemplateNotFound: 'TemplateNotFound',
   /** The template has open sessions; it cannot be copied until they end. */
   TemplateInUse: 'TemplateInUse',
+  /** The template has an object that the operator does not copy; the message names the object. */
+  TemplateNotCopyable: 'TemplateNotCopyable',
   /** The database exceeds its size limit. Its login is disabled until the instance is reset or deleted. */
   SizeExceeded: 'SizeExceeded',
   /** The database or its server has disappeared. It is reported, never recreated empty without a request: a reset. */

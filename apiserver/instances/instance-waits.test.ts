@@ -25,6 +25,7 @@ test.each([
   { reason: 'UnknownRegion', code: 'unknown_region', field: 'region' },
   { reason: 'UnsupportedMotor', code: 'unsupported_motor', field: 'motor' },
   { reason: 'TemplateNotFound', code: 'invalid_request', field: 'template' },
+  { reason: 'TemplateNotCopyable', code: 'invalid_request', field: 'template' },
 ])('$reason rejects a claim with $code', ({ reason, code, field }) => {
   expect(() => claimOutcome(sharedInstance(withReady('False', reason)))).toThrow(
     expect.objectContaining({ code, details: [{ field, message: `because: ${reason}` }] }),

@@ -110,6 +110,7 @@ const REJECTIONS: ReadonlyMap<string, Rejection> = new Map<string, Rejection>([
   [InstanceReason.UnknownRegion, { code: 'unknown_region', field: 'region' }],
   [InstanceReason.UnsupportedMotor, { code: 'unsupported_motor', field: 'motor' }],
   [InstanceReason.TemplateNotFound, { code: 'invalid_request', field: 'template' }],
+  [InstanceReason.TemplateNotCopyable, { code: 'invalid_request', field: 'template' }],
 ])
 
 interface Rejection {

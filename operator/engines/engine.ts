@@ -149,6 +149,8 @@ export const EngineCode = {
   templateInUse: 'template_in_use',
   /** The template is not on this server. */
   templateMissing: 'template_missing',
+  /** The template has an object that cannot be copied within bounds; the message names the object. */
+  templateNotCopyable: 'template_not_copyable',
   /** The server rejected the tenant's login. */
   loginRefused: 'login_refused',
   /** The server has extensions or settings that break the isolation of tenants. */

@@ -21,6 +21,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.UnknownRegion,
   InstanceReason.UnsupportedMotor,
   InstanceReason.TemplateNotFound,
+  InstanceReason.TemplateNotCopyable,
   InstanceReason.SizeExceeded,
   InstanceReason.DatabaseMissing,
   InstanceReason.CleanupBlocked,

@@ -113,6 +113,12 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'TemplateInUse',
   },
   {
+    does: 'delays a reset whose template cannot be copied, and says why',
+    given: observed({ status: claimedInstance, spec: { resetVersion: 1 } }, { template: { why: 'the view v opens too much' } }),
+    actions: [],
+    reason: 'TemplateNotCopyable',
+  },
+  {
     does: 'disables and rotates while a reset waits for its template',
     given: observed(
       { status: claimedInstance, spec: { resetVersion: 1, passwordVersion: 2, enabled: false } },

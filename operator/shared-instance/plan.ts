@@ -14,6 +14,9 @@ export type Placement =
   /** No server has a free slot. */
   | { readonly found: 'none' }
 
+/** State of a template. `in-use`: the engine found open sessions on it. `why`: sentence of the engine about what it does not copy. */
+export type TemplateState = 'none' | 'ready' | 'missing' | 'in-use' | { readonly why: string }
+
 /** Observed state that a decision may depend on, read once by observe.ts. */
 export interface Observed {
   readonly instance: SharedInstance
@@ -24,8 +27,7 @@ export interface Observed {
   readonly region: 'served' | 'unknown' | 'motor-missing'
   readonly placement: Placement
   readonly secret: ObservedSecret
-  /** State of its template. `in-use`: the engine found open sessions on it. */
-  readonly template: 'none' | 'ready' | 'missing' | 'in-use'
+  readonly template: TemplateState
   readonly oversize: boolean
   /** Whether the claimed database is on no server: the catalog of its server lacks it (queried only where that is in doubt), or it left a lost one. */
   readonly missing: boolean
@@ -122,7 +124,7 @@ function refusal({ instance, region }: Observed): Plan | undefined {
 
 function planClaim(observed: Observed): Plan {
   const { instance, placement } = observed
-  const blocker = TEMPLATE_BLOCKERS.get(observed.template)
+  const blocker = templateBlocker(observed.template)
   if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
     return doing([], noSlot)
@@ -157,8 +159,10 @@ function unreachableBecause({ instance }: Observed, why: string | undefined): De
   return before?.reason === InstanceReason.ServerUnavailable ? notReady(before.reason, before.message) : unreachable
 }
 
+type TemplateBlocker = Pick<Plan, 'decision' | 'requeueAfterMs'>
+
 /** Conditions for templates that cannot be copied now. They are checked again, as no event shows that they can be. */
-const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision' | 'requeueAfterMs'>> = new Map([
+const TEMPLATE_BLOCKERS: ReadonlyMap<TemplateState, TemplateBlocker> = new Map<TemplateState, TemplateBlocker>([
   // The template may appear later, when kubectl applies several objects at once.
   [
     'missing',
@@ -166,6 +170,11 @@ const TEMPLATE_BLOCKERS: ReadonlyMap<Observed['template'], Pick<Plan, 'decision'
   ],
   ['in-use', { decision: notReady(InstanceReason.TemplateInUse, 'sessions are open on the template'), requeueAfterMs: 500 }],
 ])
+
+function templateBlocker(template: TemplateState): TemplateBlocker | undefined {
+  if (typeof template === 'string') return TEMPLATE_BLOCKERS.get(template)
+  return { decision: notReady(InstanceReason.TemplateNotCopyable, template.why), requeueAfterMs: 60_000 }
+}
 
 function planClaimed(observed: Observed): Plan {
   const { placement, missing } = observed
@@ -223,7 +232,7 @@ function mustLook({ extensionsChanged, instance: { spec, status } }: Observed): 
 const wantsReset = ({ instance }: Observed): boolean => (instance.status?.resetVersion ?? 0) < instance.spec.resetVersion
 
 /** Reason why a desired reset cannot be carried out now. */
-const blockerOf = (observed: Observed) => (wantsReset(observed) ? TEMPLATE_BLOCKERS.get(observed.template) : undefined)
+const blockerOf = (observed: Observed) => (wantsReset(observed) ? templateBlocker(observed.template) : undefined)
 
 const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !blockerOf(observed)
 

@@ -101,6 +101,7 @@ async function makeCopy(store: Store): Promise<{ readonly copy: SharedInstance; 
 test.each([
   { why: 'is in use', code: EngineCode.templateInUse, reason: 'TemplateInUse', isKnown: true },
   { why: 'is missing on its server', code: EngineCode.templateMissing, reason: 'TemplateNotFound', isKnown: true },
+  { why: 'is not copied', code: EngineCode.templateNotCopyable, reason: 'TemplateNotCopyable', isKnown: true },
   { why: 'is gone', code: undefined, reason: 'TemplateNotFound', isKnown: false },
 ])('while a template $why, a reset waits and delays nothing else', async ({ code, reason, isKnown }) => {
   await using place = await openTemporaryStore()

@@ -11,7 +11,7 @@ import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type InForce, type Plan, planInstance, unreachable, type Observed } from './plan.ts'
+import { type InForce, type Plan, planInstance, type TemplateState, unreachable, type Observed } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -21,11 +21,12 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
 
 const NO_ACCESS = 'its namespace belongs to no organization, so the operator may not write Secrets there'
 
-/** Errors of an engine about a template, with its observed state. The plan is then made again, and repeats no completed action. */
-const TEMPLATES: ReadonlyMap<string, Observed['template']> = new Map([
-  [EngineCode.templateInUse, 'in-use'],
-  [EngineCode.templateMissing, 'missing'],
-])
+/** Returns the state of a template that an engine's error is about. The plan is then made again, and repeats no completed action. */
+function templateOf({ code, message }: MooringError): TemplateState | undefined {
+  if (code === EngineCode.templateInUse) return 'in-use'
+  if (code === EngineCode.templateMissing) return 'missing'
+  return code === EngineCode.templateNotCopyable ? { why: message } : undefined
+}
 
 /** Creates the reconciler: observe, plan, apply, report. The status is written last; only then is a claim visible. */
 export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Key) => Promise<Outcome> {
@@ -53,7 +54,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
 
   /** Handles an engine's error. @throws the error, when the reconcile is to be repeated after a back-off */
   async function recover(seen: Observation, error: MooringError): Promise<Outcome> {
-    const template = TEMPLATES.get(error.code)
+    const template = templateOf(error)
     if (template) {
       const plan = planInstance({ ...seen.observed, template })
       await carryOut(seen, plan)

@@ -53,11 +53,14 @@ function isBeingReset(instance: SharedInstance, resets: ReadonlyMap<string, numb
 
 const resetsOf = (status: SharedInstance['status']): number => status?.resetVersion ?? 0
 
+const WAITS_FOR_TEMPLATE: ReadonlySet<string> = new Set([
+  ...[InstanceReason.TemplateNotFound, InstanceReason.TemplateInUse, InstanceReason.TemplateNotCopyable],
+])
+
 /** Whether a requested reset waits until its template can be copied: the database keeps its size meanwhile. */
 function waitsToReset(instance: SharedInstance): boolean {
   const reason = conditionOf(instance, 'Ready')?.reason
-  const waits = reason === InstanceReason.TemplateNotFound || reason === InstanceReason.TemplateInUse
-  return waits && instance.spec.resetVersion > resetsOf(instance.status)
+  return reason !== undefined && WAITS_FOR_TEMPLATE.has(reason) && instance.spec.resetVersion > resetsOf(instance.status)
 }
 
 export interface TransactionIdsDeps {

@@ -16,6 +16,18 @@ export interface Session {
   query<Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>
 }
 
+/** Session whose statements may be bounded in time. */
+export interface BoundedSession extends Session {
+  /**
+   * Runs a statement that is ended by KILL QUERY after `ms`.
+   * @throws Overrun when it was ended; the session must not be used any more where it is the caller's own
+   */
+  within<Row extends object>(ms: number, text: string): Promise<Row[]>
+}
+
+/** Error of a statement that was ended because it ran for longer than its bound. */
+export class Overrun extends Error {}
+
 /**
  * The administrator's connections to one server. Each kind of work has its own connections, so that a statement delayed by one tenant
  * takes no connection from claims of other tenants or from the watchdog.
@@ -26,9 +38,9 @@ export interface Connection extends Session, AsyncDisposable {
   /** Session for changes to one tenant's account or database, which may wait for the tenant's own locks. */
   readonly tenants: Session
   /** Session of the watchdog. */
-  readonly watch: Session
+  readonly watch: BoundedSession
   /** Runs `work` with a session of its own, which accepts one statement per call. Closing it afterwards ends its variables and locks. */
-  readonly alone: <T>(work: (session: Session) => Promise<T>) => Promise<T>
+  readonly alone: <T>(work: (session: BoundedSession) => Promise<T>) => Promise<T>
   /** Does the same with other connections, so that `work` may hold locks while it calls `alone`. */
   readonly frozen: Connection['alone']
 }
@@ -169,33 +181,41 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
     return client
   }
 
-  function pooled(size: number): Session {
-    const from = poolsOf(size)
-    return {
-      async query(text, values) {
-        const client = await checkOut(from)
-        try {
-          const rows = await run(client, { text, values, timeout: timeouts.statementMs })
-          client.release()
-          return rows as never
-        } catch (error) {
-          // After a timeout the connection still waits for the server's response.
-          if (errnoOf(error) === undefined) client.destroy()
-          else client.release()
-          throw error
-        }
-      },
+  /** Runs `work` with a connection of the pools. */
+  async function borrow<T>(from: Pools, work: (client: PoolConnection) => Promise<T>): Promise<T> {
+    const client = await checkOut(from)
+    try {
+      const result = await work(client)
+      client.release()
+      return result
+    } catch (error) {
+      // After a timeout the connection still waits for the server's response.
+      if (errnoOf(error) === undefined) client.destroy()
+      else client.release()
+      throw error
     }
   }
+
+  function pooled(size: number): BoundedSession {
+    const from = poolsOf(size)
+    return {
+      query: (text, values) => borrow(from, (client) => sessionOf(client, timeouts.statementMs).query(text, values)),
+      within: (ms, text) => borrow(from, (client) => sessionOf(client, timeouts.statementMs).within(ms, text)),
+    }
+  }
+
+  const sessionOf = (client: PoolConnection, timeout: number): BoundedSession => ({
+    query: async (text, values) => (await run(client, { text, values, timeout })) as never,
+    within: async (ms, text) =>
+      (await endAfter(ms, { killer: claims, client }, run(client, { text, values: undefined, timeout }))) as never,
+  })
 
   function separate(size: number): Connection['alone'] {
     const from = poolsOf(size, 'one')
     return async (work) => {
       const client = await checkOut(from)
       try {
-        return await work({
-          query: async (text, values) => (await run(client, { text, values, timeout: timeouts.longStatementMs })) as never,
-        })
+        return await work(sessionOf(client, timeouts.longStatementMs))
       } finally {
         client.destroy()
       }
@@ -203,8 +223,9 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
   }
 
   let ended: Promise<unknown> | undefined
+  const claims = pooled(SIZES.claims)
   return {
-    ...pooled(SIZES.claims),
+    query: (text, values) => claims.query(text, values),
     tenants: pooled(SIZES.tenants),
     watch: pooled(SIZES.watch),
     alone: separate(SIZES.alone),
@@ -222,6 +243,25 @@ interface Pools {
   readonly own: Pool | undefined
   /** To the address of all clients. */
   readonly common: Pool
+}
+
+interface Running {
+  /** Session that sends the KILL. */
+  readonly killer: Session
+  readonly client: PoolConnection
+}
+
+/** Returns the result of a running statement. @throws Overrun when it was ended after `ms`, even where it succeeded by then */
+async function endAfter<T>(ms: number, { killer, client }: Running, statement: Promise<T>): Promise<T> {
+  let kill: Promise<unknown> | undefined
+  const timer = setTimeout(() => {
+    kill = killer.query(`KILL QUERY ${client.threadId}`).catch(() => undefined)
+  }, ms)
+  await Promise.allSettled([statement])
+  clearTimeout(timer)
+  if (!kill) return statement
+  await kill
+  throw new Overrun(`ended after ${ms} ms`)
 }
 
 interface Statement {

@@ -1,5 +1,5 @@
 import { describe } from 'vitest'
-import { connect, type Connection, type Session } from '../../../operator/engines/mysql/connection.ts'
+import { connect, type BoundedSession, type Connection, type Session } from '../../../operator/engines/mysql/connection.ts'
 import { mysqlAdmin } from '../../../operator/engines/mysql/mysql.ts'
 import { familyOf, mysqlBench } from '../../support/mysql/bench.ts'
 import { MOTORS } from '../../support/mysql/server.ts'
@@ -14,12 +14,19 @@ function mortal(connection: Connection, statements: number): Connection {
       return (await session.query(...args)) as never
     },
   })
+  const dyingBounded = (session: BoundedSession): BoundedSession => ({
+    ...dying(session),
+    within: async (...args) => {
+      burn()
+      return (await session.within(...args)) as never
+    },
+  })
   return {
     ...dying(connection),
     tenants: dying(connection.tenants),
-    watch: dying(connection.watch),
-    alone: (work) => connection.alone((session) => work(dying(session))),
-    frozen: (work) => connection.frozen((session) => work(dying(session))),
+    watch: dyingBounded(connection.watch),
+    alone: (work) => connection.alone((session) => work(dyingBounded(session))),
+    frozen: (work) => connection.frozen((session) => work(dyingBounded(session))),
     [Symbol.asyncDispose]: () => connection[Symbol.asyncDispose](),
   }
 }

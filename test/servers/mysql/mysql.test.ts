@@ -5,6 +5,7 @@ import { ENGINES } from '../../../operator/engines/index.ts'
 import { mariadb, mysql } from '../../../operator/engines/mysql/mysql.ts'
 import { underTest } from '../../support/families/motors-under-test.ts'
 import { ask, codeOf, errno, LIMITS, mysqlBench, rows, until } from '../../support/mysql/bench.ts'
+import { nestedViews } from '../../support/mysql/nested-views.ts'
 import { MOTORS, startMysql } from '../../support/mysql/server.ts'
 
 const WHOLE = { database: true, login: LoginState.enabled }
@@ -195,6 +196,22 @@ describe.each(underTest(MOTORS))('the administration of $motor', ({ motor, versi
     expect(await size()).toBeGreaterThan(withView + 900_000)
     await session.query('LOCK TABLES t WRITE')
     expect(await size()).toBeGreaterThan(before + 3_600_000)
+  })
+
+  test('sizes and measure open no view', async () => {
+    const session = await bench.as(await bench.tenant('nested'))
+    for (const statement of nestedViews(14)) await session.query(statement)
+    await session.query('CREATE TABLE other (n INT) ENGINE=MyISAM')
+    const root = await bench.root()
+    // Only MariaDB counts the views that it opens.
+    const opened = () => rows(root, `SHOW GLOBAL STATUS LIKE 'Opened_views'`)
+    const before = await opened()
+    const sizes = [await bench.admin.sizes('busy'), await bench.admin.sizes('all')].map((all) => all.get('nested'))
+    const { sizeBytes } = (await bench.admin.measure('nested')) ?? {}
+    expect(await opened()).toEqual(before)
+    expect(before).toHaveLength(motor === 'mariadb-10.7.4' ? 1 : 0)
+    // Each view counts, so that their number is bounded.
+    expect(Math.min(...sizes.map(Number))).toBeGreaterThan((sizeBytes ?? Infinity) + 15 * 8_192)
   })
 
   test('sizes of busy databases omits databases without sessions', async () => {

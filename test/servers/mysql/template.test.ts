@@ -2,7 +2,11 @@ import { describe, expect, test } from 'vitest'
 import type { Tenant } from '../../../operator/engines/engine.ts'
 import { underTest } from '../../support/families/motors-under-test.ts'
 import { ask, codeOf, errno, LIMITS, type MysqlBench, mysqlBench, rows } from '../../support/mysql/bench.ts'
+import { nestedViews, TOP_VIEW } from '../../support/mysql/nested-views.ts'
 import { MOTORS } from '../../support/mysql/server.ts'
+
+/** Levels of views that take several times as long to open as the engine allows. */
+const LEVELS = 14
 
 interface Templates {
   /** Claims a template, and runs statements as its tenant. */
@@ -161,6 +165,25 @@ describe.each(underTest(MOTORS))('a template of $motor', ({ motor }) => {
     await root.query('CREATE DATABASE making_half; CREATE DATABASE half; CREATE TABLE half.t (n INT)')
     expect(await ask(await bench.as(await copyOf('interrupted', 'half')), 'SELECT n FROM t')).toBe(1)
     expect((await bench.admin.catalog()).leftovers).toEqual([])
+  })
+
+  test('whose views take too long to open is refused, and nothing is lost or left', async () => {
+    await template('deep', ['CREATE TABLE kept (n INT)'])
+    await copyOf('deep', 'shallow')
+    const session = await bench.as({ name: 'deep', password: 'password-of-deep' })
+    for (const statement of nestedViews(LEVELS)) await session.query(statement)
+    await session.query(`CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(*) FROM ${TOP_VIEW})`)
+    await session.end()
+    const refused = { code: 'template_not_copyable', message: expect.stringContaining(`the view ${TOP_VIEW} `) as string }
+    const claim = bench.admin.claim({ name: 'orphaned', password: 'x' }, LIMITS, { template: 'deep' })
+    await expect(claim).rejects.toMatchObject(refused)
+    await expect(bench.admin.reset('shallow', { template: 'deep' })).rejects.toMatchObject(refused)
+    const { tenants, leftovers } = await bench.admin.catalog()
+    expect([tenants.has('orphaned'), leftovers]).toEqual([false, []])
+    const copy = await bench.as({ name: 'shallow', password: 'password-of-shallow' })
+    expect(await rows(copy, 'SHOW TABLES')).toEqual([{ Tables_in_shallow: 'kept' }])
+    await bench.admin.drop('deep')
+    expect(await bench.admin.find('deep')).toEqual({ database: false, login: 'absent' })
   })
 
   test('gives its copy no rights of the administrator, whatever its text contains', async () => {

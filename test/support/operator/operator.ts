@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { Registry } from 'prom-client'
 import { Namespace, Secret } from '../../../crds/core.ts'
 import { FINALIZER, labels, SHARED_NAMESPACE } from '../../../crds/names.ts'
+import type { Motor } from '../../../crds/motor.ts'
 import { Region } from '../../../crds/region.ts'
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { createOperatorCaches, type OperatorCaches } from '../../../operator/caches.ts'
@@ -17,7 +18,7 @@ import { openTemporaryStore } from '../store/temporary-store.ts'
 import type { Store } from '../../../store/port.ts'
 import { REGION_ID } from '../../builders/resources.ts'
 
-const MOTOR = 'postgresql-15.4.0'
+const MOTOR: Motor = 'postgresql-15.4.0'
 export const NAMESPACE = 'acme--prod'
 
 /** Whole operator over a real store and one existing database server. */
@@ -43,7 +44,9 @@ export interface OperatorOptions {
   readonly runtime?: ServerRuntime
   /** Store that outlives the operator, for the next one. */
   readonly over?: Store
-  /** Motors of the region. Default: PostgreSQL 15, warm. */
+  /** Motor of the server at `target`, and of instances. Default: PostgreSQL 15. */
+  readonly motor?: Motor
+  /** Motors of the region. Default: `motor`, warm. */
   readonly motors?: Region['spec']['motors']
 }
 
@@ -59,7 +62,7 @@ const DEFAULTS: OperatorSettings = {
 }
 
 export async function startOperator(options: OperatorOptions): Promise<RunningOperator> {
-  const { target, wrap = (store: Store) => store, settings, runtime = runtimeAt(target) } = options
+  const { target, wrap = (store: Store) => store, settings, motor = MOTOR, runtime = runtimeAt(target, motor) } = options
   await using opened = new AsyncDisposableStack()
   const store = options.over ?? opened.use(await openTemporaryStore()).store
   if (!(await store.get(Namespace, { name: SHARED_NAMESPACE }))) await furnish(store, options)
@@ -85,7 +88,7 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
     create: (name, spec) =>
       store.create(SharedInstance, {
         metadata: { namespace: NAMESPACE, name, finalizers: [FINALIZER] },
-        spec: { identifier: name, region: REGION_ID, motor: MOTOR, ...spec },
+        spec: { identifier: name, region: REGION_ID, motor, ...spec },
       }),
     async untilInstance(name, wanted) {
       const look = (instance: SharedInstance | undefined) => (wanted(instance) ? { done: true } : undefined)
@@ -106,13 +109,16 @@ export async function startOperator(options: OperatorOptions): Promise<RunningOp
 }
 
 /** Creates the initial objects of an installation, and the admin password of the server that the operator will create. */
-async function furnish(store: Store, { target, motors = [{ id: MOTOR, warm: true }] }: OperatorOptions): Promise<void> {
+async function furnish(
+  store: Store,
+  { target, motor = MOTOR, motors = [{ id: motor, warm: true }] }: OperatorOptions,
+): Promise<void> {
   const { user, password } = target
   const tenant = { [labels.organization]: 'acme', [labels.namespace]: 'prod' }
   await store.create(Namespace, { metadata: { name: NAMESPACE, labels: tenant } })
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
   await store.create(Secret, {
-    metadata: { namespace: SHARED_NAMESPACE, name: adminSecretName(serverName(MOTOR, 1, 1)) },
+    metadata: { namespace: SHARED_NAMESPACE, name: adminSecretName(serverName(motor, 1, 1)) },
     data: encodeSecret({ username: user, password }),
   })
   await store.create(Region, {
@@ -122,9 +128,9 @@ async function furnish(store: Store, { target, motors = [{ id: MOTOR, warm: true
 }
 
 /** Creates a runtime in which every server is the one at `target`. */
-export function runtimeAt({ host, port }: AdminTarget): ServerRuntime {
+export function runtimeAt({ host, port }: AdminTarget, motor: Motor = MOTOR): ServerRuntime {
   return {
-    motors: () => Promise.resolve(new Map([[MOTOR, { version: '15.4.0' }]])),
+    motors: () => Promise.resolve(new Map([[motor, { version: '15.4.0' }]])),
     ensure: () => Promise.resolve({ phase: 'running', host, port, admin: { host, port } }),
     remove: () => Promise.resolve(true),
     restart: () => Promise.resolve(),

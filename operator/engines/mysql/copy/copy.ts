@@ -5,15 +5,16 @@ import { kindOf, type MysqlFamily, quoteName, readTenant } from '../catalog.ts'
 import type { Connection, Session } from '../connection.ts'
 import { Errno, errnoOf } from '../errors.ts'
 import type { Move } from './definitions.ts'
-import { assertOwnDefiners, copyPrograms } from './programs.ts'
+import { assertOwnDefiners, copyEvents, copyRoutines, copyTriggers } from './programs.ts'
 import { adoptParents, copyTable, listTables, type Table } from './tables.ts'
+import { assertViewsOpen, copyViews } from './views.ts'
 
 interface Deps {
   readonly connection: Connection
   readonly family: MysqlFamily
 }
 
-/** @throws MooringError `template_missing`, `template_in_use` */
+/** @throws MooringError `template_missing`, `template_in_use`, `template_not_copyable` */
 export async function assertCopyable({ connection, family }: Deps, template: string): Promise<void> {
   const isThere = kindOf(template) === 'tenant' && (await readTenant(connection, family, template)).database
   if (!isThere) throw new MooringError(EngineCode.templateMissing, `there is no database ${template} on this server`)
@@ -22,6 +23,7 @@ export async function assertCopyable({ connection, family }: Deps, template: str
     if (performance.now() > deadline) throw inUse(template, 'sessions are open on it')
     await delay(POLL_MS)
   }
+  await connection.alone((session) => assertViewsOpen(session, template))
 }
 
 /** Time for which the server may still list sessions that their clients have closed. */
@@ -43,7 +45,7 @@ const inUse = (template: string, why: string, cause?: unknown): MooringError =>
 /**
  * Copies a template into an empty database within the server: no row passes through this process. All tables of the template are locked
  * against writes meanwhile, so that the copy shows one moment. Sessions that log in to the template stay open, and their writes wait.
- * @throws MooringError `template_in_use` when a session holds a lock on a table or changes the tables
+ * @throws MooringError `template_in_use` when a session holds a lock on a table or changes the tables; `template_not_copyable`
  */
 export async function copyDatabase({ connection, family }: Deps, move: Move): Promise<void> {
   await connection.frozen(async (freezer) => {
@@ -55,7 +57,11 @@ export async function copyDatabase({ connection, family }: Deps, move: Move): Pr
       if (JSON.stringify(present) !== JSON.stringify(tables)) throw inUse(move.from, 'its tables were changed meanwhile')
       for (const table of tables) await copyTable(session, table, move)
       await adoptParents(session, tables, move)
-      await copyPrograms(session, move)
+      await copyRoutines(session, move)
+      await copyViews(session, move)
+      // Triggers come late, so that they do not change copied rows.
+      await copyTriggers(session, move)
+      await copyEvents(session, move)
       await assertOwnDefiners(session, move.to)
     })
   })

@@ -1,8 +1,8 @@
 import { MooringError } from '../../../../shared/errors.ts'
 import { EngineCode } from '../../engine.ts'
 import type { Session } from '../connection.ts'
-import { Errno, errnoOf } from '../errors.ts'
 import { quoteName } from '../catalog.ts'
+import { errnoOf } from '../errors.ts'
 import { type Move, moveDefinition } from './definitions.ts'
 
 /** Row of SHOW CREATE VIEW, TRIGGER, FUNCTION and so on. Each statement has its own name for the column with the definition. */
@@ -15,7 +15,7 @@ interface Shown {
 }
 
 /** Object whose definition runs with the rights of its definer. */
-interface Program {
+export interface Program {
   readonly kind: string
   readonly name: string
   /** Column of SHOW CREATE that has the definition. */
@@ -23,12 +23,6 @@ interface Program {
   /** When an event was created or changed, in seconds since 1970. */
   readonly changedAt?: string | number
 }
-
-/** Errors of a view whose table, column or function is missing or denied. */
-const INCOMPLETE: readonly unknown[] = [
-  ...[Errno.invalidView, Errno.noSuchTable, Errno.unknownColumn, Errno.unknownRoutine],
-  ...[Errno.tableDenied, Errno.columnDenied, Errno.routineDenied],
-]
 
 async function listRoutines(session: Session, { from }: Move): Promise<readonly Program[]> {
   const rows = await session.query<{ kind: string; name: string }>(
@@ -53,12 +47,10 @@ async function listTriggers(session: Session, { from }: Move): Promise<readonly 
   return rows.map(({ name }) => ({ kind: 'TRIGGER', name, column: 'SQL Original Statement' }))
 }
 
-async function listViews(session: Session, { from }: Move): Promise<readonly Program[]> {
-  const rows = await session.query<{ name: string }>(
-    'SELECT TABLE_NAME AS name FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME',
-    [from],
-  )
-  return rows.map(({ name }) => ({ kind: 'VIEW', name, column: 'Create View' }))
+interface Sessions {
+  readonly session: Session
+  /** The same session, for statements that show or create an object. */
+  readonly definer: Session
 }
 
 async function listEvents(session: Session, { from }: Move): Promise<readonly Program[]> {
@@ -74,49 +66,45 @@ async function listEvents(session: Session, { from }: Move): Promise<readonly Pr
  * Creates an object in the new database, the session's default database, under the mode and collation of the original. The server
  * prints the text from a tenant's definition; the session accepts one statement per call, so that the text cannot contain a second one.
  */
-async function copyProgram(session: Session, { kind, name, column, changedAt }: Program, move: Move): Promise<void> {
-  const [shown] = await session.query<Shown>(`SHOW CREATE ${kind} ${quoteName(move.from)}.${quoteName(name)}`)
+export async function copyProgram(
+  { session, definer }: Sessions,
+  { kind, name, column, changedAt }: Program,
+  move: Move,
+): Promise<void> {
+  const [shown] = await definer.query<Shown>(`SHOW CREATE ${kind} ${quoteName(move.from)}.${quoteName(name)}`)
   const text = shown?.[column]
   if (typeof text !== 'string') throw new MooringError(EngineCode.failed, `the server does not show a ${kind.toLowerCase()}`)
   const mode = shown?.sql_mode ?? ''
   await session.query('SET SESSION sql_mode = ?, SESSION collation_connection = ?', [mode, shown?.collation_connection])
   // The server creates no event whose time has passed, and times of its definition are in its time zone.
   if (changedAt !== undefined) await session.query('SET timestamp = ?, time_zone = ?', [changedAt, shown?.time_zone])
+  const definition = moveDefinition(text, move, mode)
   try {
-    await session.query(moveDefinition(text, move, mode))
-  } finally {
-    await session.query(`SET SESSION sql_mode = '', timestamp = DEFAULT, time_zone = DEFAULT`)
-  }
-}
-
-/** Copies views in rounds, because a view may depend on others. A view that is invalid in the template is left out. */
-async function copyViews(session: Session, move: Move): Promise<void> {
-  let open = await listViews(session, move)
-  for (;;) {
-    const left: Program[] = []
-    for (const view of open) if (!(await tryCopy(session, view, move))) left.push(view)
-    if (left.length === 0 || left.length === open.length) return
-    open = left
-  }
-}
-
-/** Copies a view. Returns false when the view needs an object that is missing, perhaps a view that is copied later. */
-async function tryCopy(session: Session, view: Program, move: Move): Promise<boolean> {
-  try {
-    await copyProgram(session, view, move)
-    return true
+    await definer.query(definition)
   } catch (error) {
-    if (INCOMPLETE.includes(errnoOf(error))) return false
+    // The session goes on only after an error of the server.
+    if (errnoOf(error) !== undefined) await session.query(CLEAR)
     throw error
   }
+  await session.query(CLEAR)
 }
 
-/** Copies routines, views, triggers and events, whose tables have been copied. Triggers come late, so that they do not change copied rows. */
-export async function copyPrograms(session: Session, move: Move): Promise<void> {
-  for (const routine of await listRoutines(session, move)) await copyProgram(session, routine, move)
-  await copyViews(session, move)
-  for (const trigger of await listTriggers(session, move)) await copyProgram(session, trigger, move)
-  for (const event of await listEvents(session, move)) await copyProgram(session, event, move)
+const CLEAR = `SET SESSION sql_mode = '', timestamp = DEFAULT, time_zone = DEFAULT`
+
+async function copyAll(session: Session, programs: readonly Program[], move: Move): Promise<void> {
+  for (const program of programs) await copyProgram({ session, definer: session }, program, move)
+}
+
+export async function copyRoutines(session: Session, move: Move): Promise<void> {
+  await copyAll(session, await listRoutines(session, move), move)
+}
+
+export async function copyTriggers(session: Session, move: Move): Promise<void> {
+  await copyAll(session, await listTriggers(session, move), move)
+}
+
+export async function copyEvents(session: Session, move: Move): Promise<void> {
+  await copyAll(session, await listEvents(session, move), move)
 }
 
 /** Finds objects of a database whose definer is not its tenant. */

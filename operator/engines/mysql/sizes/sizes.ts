@@ -1,11 +1,11 @@
-import { kindOf, type MysqlFamily, quoteName } from './catalog.ts'
-import type { Connection, Session } from './connection.ts'
-import { Errno, errnoOf } from './errors.ts'
+import { kindOf, type MysqlFamily } from '../catalog.ts'
+import type { Connection, Session } from '../connection.ts'
+import { Errno, errnoOf } from '../errors.ts'
+import { createHiddenViews, VIEW_TEXTS } from './hidden-views.ts'
+import { bounded, listTables, readTableSizes, type TableSize } from './tables.ts'
 
 /** Bytes that each object counts beyond its content, so that the size limit also bounds the number of files. */
 const OBJECT_BYTES = 8_192
-/** Number of times that the server stores the text of a view. */
-const VIEW_TEXTS = 3
 
 /** Returns bytes on disk by tenant. `busy`: only databases that have a session, or had one at the previous call. */
 type ReadSizes = (which: 'all' | 'busy') => Promise<ReadonlyMap<string, number>>
@@ -26,6 +26,7 @@ export function createSizes({ watch }: Connection, family: MysqlFamily): ReadSiz
   let presentBefore: ReadonlySet<string> = new Set()
   /** Bytes outside of files of InnoDB by tenant, as read last. */
   let othersBefore: ReadonlyMap<string, number> = new Map()
+  const hiddenViews = createHiddenViews(watch)
 
   return async function readSizes(which) {
     const sessions = await readSessions(watch)
@@ -45,12 +46,16 @@ export function createSizes({ watch }: Connection, family: MysqlFamily): ReadSiz
       const own = files.get(name) ?? { bytes: 0, tables: new Set() }
       // Reading other objects opens tables, so databases without an active session are left out.
       if (which === 'all' || busy.has(name)) {
-        const bytes = await readOther(watch, family, { name, files: own })
+        const bytes = await unlessHidden(async () => {
+          const visible = await readOther(watch, family, { name, files: own })
+          return family === 'mariadb' ? visible : visible + (await hiddenViews.read(name, which))
+        })
         if (bytes !== undefined) others.set(name, bytes)
       }
       sizes.set(name, own.bytes + (others.get(name) ?? 0))
     }
     othersBefore = others
+    hiddenViews.retain(existing)
     return sizes
   }
 }
@@ -107,53 +112,50 @@ async function readSpaces(session: Session, family: MysqlFamily): Promise<readon
   }
 }
 
-interface Table {
-  readonly name: string
-  readonly engine: string | null
-  readonly bytes: string | number | null
-}
-
-/**
- * Reads the bytes outside InnoDB files: tables of other engines, tables in the shared tablespace, and programs. Opens only tables without an
- * InnoDB file, because opening waits for a statement that creates or alters the table. Returns undefined while a tenant's lock hides the tables.
- */
-async function readOther(
-  session: Session,
-  family: MysqlFamily,
-  { name, files }: { readonly name: string; readonly files: Files },
-): Promise<number | undefined> {
+/** Returns undefined while a tenant's lock hides what is read. */
+async function unlessHidden<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
-    const all = await session.query<{ name: string }>(
-      'SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?',
-      [name],
-    )
-    const others = all.map((table) => table.name).filter((table) => !files.tables.has(table))
-    return (await readTables(session, name, others)) + (await readPrograms(session, family, name))
+    return await read()
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
   }
 }
 
-async function readTables(session: Session, name: string, tables: readonly string[]): Promise<number> {
-  if (tables.length === 0) return 0
-  const rows = await session.query<Table>(
-    `SELECT TABLE_NAME AS name, ENGINE AS engine, DATA_LENGTH + INDEX_LENGTH AS bytes FROM information_schema.TABLES
-     WHERE TABLE_SCHEMA = ? AND TABLE_NAME IN (?)`,
-    [name, tables],
-  )
+/**
+ * Reads the bytes outside InnoDB files: tables of other engines, tables in the shared tablespace, and programs. Opens only tables without an
+ * InnoDB file, because opening waits for a statement that creates or alters the table. Opens no view: a view opens all views that it reads, so
+ * that 16 nested views take 6 GiB of memory or end the server.
+ */
+async function readOther(
+  session: Session,
+  family: MysqlFamily,
+  { name, files }: { readonly name: string; readonly files: Files },
+): Promise<number> {
+  const others = (await listTables(session, name)).filter((table) => !files.tables.has(table))
+  return (await readTables(session, family, { name, tables: others })) + (await readPrograms(session, family, name))
+}
+
+interface Named {
+  /** Name of the database. */
+  readonly name: string
+  readonly tables: readonly string[]
+}
+
+async function readTables(session: Session, family: MysqlFamily, { name, tables }: Named): Promise<number> {
+  const rows = await readTableSizes(session, family, { database: name, tables })
   // The name of an InnoDB table with non-ASCII letters is not recognized in its file name, but the bytes of the file are counted already.
-  const isCounted = ({ name: table, engine }: Table): boolean => engine === 'InnoDB' && /[^ -~]/.test(table)
+  const isCounted = ({ name: table, engine }: TableSize): boolean => engine === 'InnoDB' && /[^ -~]/.test(table)
   return rows.filter((row) => !isCounted(row)).reduce((sum, { bytes }) => sum + OBJECT_BYTES + Number(bytes ?? 0), 0)
 }
 
 /**
  * Texts of programs: those of routines and, from MySQL 8.0, all others are in tables of the server; triggers and views have files. A view
- * has its text as written, as parsed, and in UTF-8.
+ * has its text as written, as parsed, and in UTF-8. A condition on the schema of a trigger, not of its table, would read all databases.
  */
 const PROGRAMS = [
   { length: 'LENGTH(ROUTINE_DEFINITION)', source: 'ROUTINES WHERE ROUTINE_SCHEMA' },
-  { length: 'LENGTH(ACTION_STATEMENT)', source: 'TRIGGERS WHERE TRIGGER_SCHEMA' },
+  { length: 'LENGTH(ACTION_STATEMENT)', source: 'TRIGGERS WHERE EVENT_OBJECT_SCHEMA' },
   { length: `${VIEW_TEXTS} * LENGTH(VIEW_DEFINITION)`, source: 'VIEWS WHERE TABLE_SCHEMA' },
 ]
   .map(
@@ -163,48 +165,32 @@ const PROGRAMS = [
 
 /** Bound of the time of reading programs, in ms: the server waits for each lock of a tenant anew. */
 const PROGRAMS_MS = 200
-const bounded = (query: string, family: MysqlFamily): string =>
-  family === 'mariadb'
-    ? `SET STATEMENT max_statement_time=${PROGRAMS_MS / 1000} FOR ${query}`
-    : query.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${PROGRAMS_MS}) */`)
-
 /** Queries for the texts of events: of MySQL 5.7 and MariaDB, whose list would read the events of all databases, and of MySQL 8.0. */
-const EVENTS: readonly string[] = [
+const EVENTS = [
   ['LENGTH(body) + LENGTH(body_utf8) + LENGTH(comment)', 'mysql.event WHERE db'],
   ['LENGTH(EVENT_DEFINITION) + LENGTH(EVENT_COMMENT)', 'information_schema.EVENTS WHERE EVENT_SCHEMA'],
-].map(([length, source]) => `SELECT SUM(COALESCE(${length}, 0) + ${OBJECT_BYTES}) AS bytes FROM ${source} = ?`)
+].map(([length, source]) =>
+  bounded(PROGRAMS_MS, `SELECT SUM(COALESCE(${length}, 0) + ${OBJECT_BYTES}) AS bytes FROM ${source} = ?`),
+)
 
 async function readEvents(session: Session, family: MysqlFamily, name: string): Promise<number> {
-  const [former = '', latest = ''] = EVENTS.map((query) => bounded(query, family))
+  const [former = '', latest = ''] = EVENTS.map((query) => query[family])
   try {
-    return await sumOf(session, former, name)
+    return await sumOf(session, former, [name])
   } catch (error) {
     if (errnoOf(error) !== Errno.noSuchTable) throw error
-    return sumOf(session, latest, name)
+    return sumOf(session, latest, [name])
   }
 }
 
-async function sumOf(session: Session, query: string, name: string): Promise<number> {
-  const [row] = await session.query<{ bytes: string | number | null }>(query, [name])
-  return Number(row?.bytes ?? 0)
+/** Returns the sum of the column `bytes`. */
+async function sumOf(session: Session, query: string, values: readonly string[]): Promise<number> {
+  const rows = await session.query<{ bytes: string | number | null }>(query, values)
+  return rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
 }
+
+const BOUNDED = bounded(PROGRAMS_MS, PROGRAMS)
 
 async function readPrograms(session: Session, family: MysqlFamily, name: string): Promise<number> {
-  const rows = await session.query<{ bytes: string | number | null }>(bounded(PROGRAMS, family), [name, name, name])
-  const programs = rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
-  return programs + (await readEvents(session, family, name)) + (await readHiddenViews(session, name))
-}
-
-/** Reads the texts of views that MySQL 8.0 shows in its list to their definer alone. Their number is bounded by {@link OBJECT_BYTES}. */
-async function readHiddenViews(session: Session, name: string): Promise<number> {
-  const views = await session.query<{ name: string }>(
-    `SELECT TABLE_NAME AS name FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND VIEW_DEFINITION = ''`,
-    [name],
-  )
-  let bytes = 0
-  for (const view of views) {
-    const [shown] = await session.query<Record<string, string>>(`SHOW CREATE VIEW ${quoteName(name)}.${quoteName(view.name)}`)
-    bytes += VIEW_TEXTS * Buffer.byteLength(shown?.['Create View'] ?? '')
-  }
-  return bytes
+  return (await sumOf(session, BOUNDED[family], [name, name, name])) + (await readEvents(session, family, name))
 }

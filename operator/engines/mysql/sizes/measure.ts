@@ -1,6 +1,6 @@
-import type { EngineAdmin } from '../engine.ts'
-import type { MysqlFamily } from './catalog.ts'
-import type { Connection } from './connection.ts'
+import type { EngineAdmin } from '../../engine.ts'
+import type { MysqlFamily } from '../catalog.ts'
+import type { Session } from '../connection.ts'
 import { createOwnSize } from './own-size.ts'
 
 const COUNTERS = [
@@ -19,7 +19,7 @@ const SESSIONS = `
  * Creates the function that measures the server of one tenant. MariaDB counts the statements of at least 1 s (settings.ts). MySQL counts them only
  * while its slow query log is on, which would show the statements of tenants, so those that run now are returned.
  */
-export function createMeasure(connection: Connection, family: MysqlFamily): EngineAdmin['measure'] {
+export function createMeasure(connection: { readonly watch: Session }, family: MysqlFamily): EngineAdmin['measure'] {
   const { watch } = connection
   const readSize = createOwnSize(connection, family)
 
