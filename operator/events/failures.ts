@@ -21,6 +21,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.UnsupportedMotor,
   InstanceReason.TemplateNotFound,
   InstanceReason.SizeExceeded,
+  InstanceReason.Suspended,
   InstanceReason.DatabaseMissing,
   InstanceReason.CleanupBlocked,
   DatabaseReason.UnknownPlan,
