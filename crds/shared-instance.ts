@@ -38,6 +38,8 @@ export const InstanceReason = {
   TemplateNotCopyable: 'TemplateNotCopyable',
   /** The database exceeds its size limit. Its login is disabled until the instance is reset or deleted. */
   SizeExceeded: 'SizeExceeded',
+  /** A statement in the database forced a restart of its server. Its login is disabled until `status.suspension.until`. */
+  Suspended: 'Suspended',
   /** The database or its server has disappeared. It is reported, never recreated empty without a request: a reset. */
   DatabaseMissing: 'DatabaseMissing',
   /** A Secret of another owner has the name of the credential Secret. That Secret is not changed. */
@@ -125,6 +127,13 @@ export const SharedInstance = defineKind({
         'Random id of the current password: that of the annotation mooring.dev/password-id of the Secret which holds it.',
       ),
     resetVersion: z.int().optional().describe('Value of `spec.resetVersion` at the last completed reset.'),
+    suspension: z
+      .object({
+        until: z.string().max(30).describe('Time until which logins are rejected, in UTC.'),
+        count: z.int().min(1).describe('Number of suspensions in succession, each of which takes longer.'),
+      })
+      .optional()
+      .describe('Last suspension: a statement in the database could not be ended, so that its server had to be restarted.'),
   }),
   immutable: ['spec.region', 'spec.motor', 'spec.templateRef'],
   columns: [

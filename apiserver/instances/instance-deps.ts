@@ -21,12 +21,19 @@ export interface InstanceLimits {
   readonly perNamespace: number
   /** Time budget in milliseconds of a creation, a password rotation, a reset, switching off and on, or an answer with credentials. */
   readonly changeMs: number
+  /** Maximum wait of a creation for the sessions of its template to end, in milliseconds. A client that has just disconnected is gone within it. */
+  readonly templateMs: number
   /** Time budget of a DELETE in milliseconds. */
   readonly deleteMs: number
 }
 
 /** Default limits (docs/limits.md, "Shared databases"). */
-export const INSTANCE_LIMITS: InstanceLimits = { perNamespace: DEFAULT_LIMITS.quotaInstances, changeMs: 25_000, deleteMs: 30_000 }
+export const INSTANCE_LIMITS: InstanceLimits = {
+  perNamespace: DEFAULT_LIMITS.quotaInstances,
+  changeMs: 25_000,
+  templateMs: 3_000,
+  deleteMs: 30_000,
+}
 
 /** Dependencies that the process provides. */
 export interface InstanceWiring {

@@ -41,6 +41,7 @@ test('a claim past the quota is rejected without a field', () => {
 test.each([
   { reason: 'Disabled', done: true },
   { reason: 'SizeExceeded', done: true },
+  { reason: 'Suspended', done: true },
   { reason: 'ServerUnavailable', done: false },
   { reason: 'TemplateNotFound', done: false },
   { reason: 'UnsupportedMotor', done: false },
@@ -84,6 +85,11 @@ test.each([
   {
     does: 'is complete past the size limit',
     traits: { status: { ...off, conditions: [readyCondition('False', 'SizeExceeded', 2)] } },
+    done: true,
+  },
+  {
+    does: 'is complete while it is suspended',
+    traits: { status: { ...off, conditions: [readyCondition('False', 'Suspended', 2)] } },
     done: true,
   },
 ])('enabling or disabling $does', ({ traits, done }) => {

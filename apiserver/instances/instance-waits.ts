@@ -12,6 +12,8 @@ export interface InstanceWaitsDeps {
   readonly instances: Cache<typeof SharedInstance>
   /** Time budget of a request in milliseconds, except for a deletion. */
   readonly changeMs: number
+  /** Maximum wait of a creation for the sessions of its template to end, in milliseconds. */
+  readonly templateMs: number
   readonly deleteMs: number
 }
 
@@ -21,7 +23,7 @@ export interface InstanceWaitsDeps {
  */
 export interface InstanceWaits {
   /**
-   * Waits until the database of a new instance works.
+   * Waits until the database of a new instance works; for sessions that are open on its template, `templateMs` at most.
    * @throws ApiError when the operator rejects it, another request deletes it, or the time budget is used up
    */
   claimed(created: SharedInstance, arrivedAt: number): Promise<SharedInstance>
@@ -50,7 +52,7 @@ export interface Granted {
 /** Returns the remaining milliseconds of a budget; a wait of 0 still checks the cache once. */
 const left = (ms: number, arrivedAt: number): number => Math.max(0, ms - (performance.now() - arrivedAt))
 
-export function createInstanceWaits({ store, instances, changeMs, deleteMs }: InstanceWaitsDeps): InstanceWaits {
+export function createInstanceWaits({ store, instances, changeMs, templateMs, deleteMs }: InstanceWaitsDeps): InstanceWaits {
   /** Returns a check for `waitFor` that ignores the cache until it has the object, and throws once the object is gone. */
   function follow<T>(
     of: SharedInstance,
@@ -68,7 +70,10 @@ export function createInstanceWaits({ store, instances, changeMs, deleteMs }: In
 
   async function claimed(created: SharedInstance, arrivedAt: number): Promise<SharedInstance> {
     const check = follow(created, claimOutcome)
-    const ready = await withinBudget(left(changeMs, arrivedAt), (signal) => instances.waitFor(created.metadata, check, signal))
+    const until = (ms: number, condition: typeof check) =>
+      withinBudget(Math.min(ms, left(changeMs, arrivedAt)), (signal) => instances.waitFor(created.metadata, condition, signal))
+    const first = await until(changeMs, (now) => check(now) ?? (waitsForTemplate(now) ? now : undefined))
+    const ready = waitsForTemplate(first) ? await until(templateMs, check) : first
     if (ready) return ready
     throw claimTimeout(instances.byUid(created.metadata.uid))
   }
@@ -120,7 +125,17 @@ interface Rejection {
 }
 
 /** Final reasons of a claimed instance that accepts no logins. */
-const WITHOUT_LOGIN: ReadonlySet<string> = new Set([InstanceReason.Disabled, InstanceReason.SizeExceeded])
+const WITHOUT_LOGIN: ReadonlySet<string> = new Set([
+  InstanceReason.Disabled,
+  InstanceReason.SizeExceeded,
+  InstanceReason.Suspended,
+])
+
+/** Whether a new instance waits for the sessions of its template to end. */
+function waitsForTemplate(instance: SharedInstance | undefined): instance is SharedInstance {
+  if (!instance || isClaimed(instance)) return false
+  return conditionOf(instance, 'Ready')?.reason === InstanceReason.TemplateInUse
+}
 
 /** `Retry-After`, in seconds, of a request that used up its time budget. */
 const RETRY_AFTER = '5'
@@ -147,9 +162,9 @@ const deletedMeanwhile = () => new ApiError('conflict', 'another request deleted
 
 /** Creates the answer to a claim that used up its time budget. `last` is the last known state of the instance. */
 export function claimTimeout(last: SharedInstance | undefined): ApiError {
-  const condition = last && conditionOf(last, 'Ready')
-  if (last && !isClaimed(last) && condition?.reason === InstanceReason.TemplateInUse) {
-    return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again')
+  if (waitsForTemplate(last)) {
+    const details = [{ field: 'template', message: 'has open sessions' }]
+    return new ApiError('conflict', 'the template has open sessions and cannot be copied; end them and try again', { details })
   }
   return retryLater(`the database did not become ready in time; try again in ${RETRY_AFTER} s`)
 }
@@ -159,9 +174,10 @@ export function retryLater(message: string): ApiError {
   return new ApiError('unavailable', message, { headers: { 'Retry-After': RETRY_AFTER } })
 }
 
-/** Whether the operator has applied `spec.enabled` of `generation`. An instance past its size limit stays disabled. */
+/** Whether the operator has applied `spec.enabled` of `generation`. An instance past its size limit, or a suspended one, stays disabled. */
 export function isSwitched({ spec, status, metadata }: SharedInstance, generation: number): boolean {
   if (metadata.generation < generation || (status?.observedGeneration ?? 0) < generation) return false
+  if (status?.isEnabled === spec.enabled) return true
   const ready = conditionOf({ status }, 'Ready')
-  return status?.isEnabled === spec.enabled || (ready?.reason === InstanceReason.SizeExceeded && status?.isEnabled === false)
+  return status?.isEnabled === false && ready !== undefined && WITHOUT_LOGIN.has(ready.reason)
 }

@@ -26,6 +26,9 @@ export const nounsOf = (plural: string): string => NOUNS[plural]?.[1] ?? plural
 export const counted = (count: number, kind: Pick<Kind, 'plural' | 'singular'>): string =>
   `${count} ${count === 1 ? nounOf(kind) : nounsOf(kind.plural)}`
 
+/** Returns the advice to delete so many objects, after {@link counted}. */
+export const deleteFirst = (count: number): string => `delete ${count === 1 ? 'it' : 'them'} first`
+
 /** Time in a body, of any zone; stored and shown in UTC. */
 export const Time = z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time, e.g. 2026-01-02T03:04:05Z' })
 

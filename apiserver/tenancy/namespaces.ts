@@ -20,7 +20,7 @@ import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namesp
 import { isReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { untilAny, untilGone, untilReady } from '../resources/cache-waits.ts'
-import { createdAtOf, createdNow, withMilliseconds, counted } from '../resources/names-and-times.ts'
+import { createdAtOf, createdNow, deleteFirst, withMilliseconds, counted } from '../resources/names-and-times.ts'
 import { createNamed, requestHash } from '../resources/creations.ts'
 import { areRolesBound } from './members.ts'
 import { CUSTOM_KINDS } from '../../crds/index.ts'
@@ -146,13 +146,14 @@ export function createNamespace(deps: TenancyDeps): AnyRoute {
 const PARTS_OF_TUNNELS: readonly string[] = [TunnelPassword.kind, TunnelWebhook.kind]
 
 /** Returns the content of a namespace, one text such as `3 databases` per kind, without the parts of tunnels. */
-async function contentsOf(store: Store, namespace: string): Promise<readonly string[]> {
+async function contentsOf(store: Store, namespace: string): Promise<{ readonly total: number; readonly text: string }> {
   const kinds = CUSTOM_KINDS.filter((kind) => kind.namespaced && !PARTS_OF_TUNNELS.includes(kind.kind))
   const counts = await Promise.all(kinds.map(async (kind) => (await store.list(kind, { namespace })).items.length))
-  return kinds.flatMap((kind, at) => {
+  const texts = kinds.flatMap((kind, at) => {
     const count = counts[at] ?? 0
     return count > 0 ? [counted(count, kind)] : []
   })
+  return { total: counts.reduce((sum, count) => sum + count, 0), text: texts.join(', ') }
 }
 
 type DeleteDeps = Pick<TenancyDeps, 'store' | 'scopes' | 'tenantNamespaces' | 'namespaces' | 'audit'>
@@ -174,8 +175,8 @@ export function deleteNamespace({ store, scopes, tenantNamespaces, namespaces, a
       const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
       const contents = await contentsOf(store, name)
-      if (contents.length > 0)
-        throw new ApiError('conflict', `the namespace is not empty: ${contents.join(', ')}; delete them first`)
+      if (contents.total > 0)
+        throw new ApiError('conflict', `the namespace is not empty: ${contents.text}; ${deleteFirst(contents.total)}`)
       await deleteExpected(store, TenantNamespace, object, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: object })
       await untilGone(tenantNamespaces, object)

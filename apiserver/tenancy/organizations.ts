@@ -5,7 +5,7 @@ import { type AnyRoute, LISTENERS, route } from '../http/route.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import { untilGone, untilReady } from '../resources/cache-waits.ts'
-import { counted, createdAtOf, createdNow } from '../resources/names-and-times.ts'
+import { counted, createdAtOf, createdNow, deleteFirst } from '../resources/names-and-times.ts'
 import { createNamed, requestHash } from '../resources/creations.ts'
 import { Namespace } from '../../crds/core.ts'
 import { TenantNamespace } from '../../crds/tenant-namespace.ts'
@@ -116,7 +116,7 @@ export function deleteOrganization({ store, scopes, organizations, organizationC
       const { name } = organization.metadata
       const count = (await namespacesOf(store, name)).size
       if (count > 0)
-        throw new ApiError('conflict', `organization ${name} still has ${counted(count, TenantNamespace)}; delete them first`)
+        throw new ApiError('conflict', `organization ${name} still has ${counted(count, TenantNamespace)}; ${deleteFirst(count)}`)
       await deleteExpected(store, Organization, organization, ifMatch)
       await audit.record({ principal, requestId, sourceIp, action: 'delete', before: organization })
       await untilGone(organizationCache, organization)

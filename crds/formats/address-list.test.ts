@@ -99,11 +99,16 @@ test.each([
   expect(addressList(entries).allows(address)).toBe(allows)
 })
 
+const PREFIX_RULE = 'must be an IP address or a range such as 203.0.113.0/24, with a prefix of 0 to 32 bits (IPv6: 0 to 128)'
+
 test.each([
   { entry: '1.2.3.4/0', says: 'has address bits after its prefix: write 1.2.3.4, or 0.0.0.0/0 for all addresses' },
   { entry: '10.1.2.3/23', says: 'has address bits after its prefix: write 10.1.2.0/23, or 10.1.2.3 for the one address' },
   { entry: '2001:db8::1/64', says: 'has address bits after its prefix: write 2001:db8::/64, or 2001:db8::1 for the one address' },
-  { entry: 'here', says: ADDRESS_RULE.message },
+  ...['here', '1.2.3.4/33', '1.2.3.4/-1', '1.2.3.4/', '1.2.3.4/08', '2001:db8::/129'].map((entry) => ({
+    entry,
+    says: PREFIX_RULE,
+  })),
 ])('the rule says of $entry what was probably meant', ({ entry, says }) => {
   expect([ADDRESS_RULE.holds(entry), ADDRESS_RULE.messageOf(entry)]).toEqual([false, says])
 })

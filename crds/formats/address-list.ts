@@ -39,13 +39,13 @@ export function addressList(entries: readonly string[]): AddressList {
   }
 }
 
-const FORM = 'must be an IP address or a range such as 203.0.113.0/24'
+const PREFIX = 'a prefix of 0 to 32 bits (IPv6: 0 to 128)'
+const FORM = `must be an IP address or a range such as 203.0.113.0/24, with ${PREFIX}`
 
 /** Rule of one entry; `ofList` and `cel` are the rule of a whole list in CRDs. */
 export const ADDRESS_RULE = {
   message: FORM,
-  ofList:
-    'must contain only IP addresses and ranges such as 203.0.113.0/24, without address bits after the prefix (not 203.0.113.7/24)',
+  ofList: `must contain only IP addresses and ranges such as 203.0.113.0/24, with ${PREFIX} and no address bits after it (not 203.0.113.7/24)`,
   cel: celOf('item'),
   holds: (text: string): boolean => isAddressOrRange(text) && networkAround(text) === undefined,
   messageOf: wrongAddress,

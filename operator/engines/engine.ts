@@ -194,7 +194,7 @@ export interface EngineAdmin extends AsyncDisposable {
   /** Returns the names of the tenants whose login has another password than the given one: a tenant may change its own. */
   findChangedPasswords(tenants: readonly Tenant[]): Promise<readonly string[]>
   enableLogin(name: string): Promise<void>
-  /** Blocks new logins and ends every session. */
+  /** Blocks new logins and ends every session. On PostgreSQL a session that nothing ends goes on; `enforce` finds it. */
   disableLogin(name: string): Promise<void>
   /**
    * Ends all sessions and replaces the database by an empty one or a new copy. The login and its password stay. `owner`: as for

@@ -23,6 +23,7 @@ const FAILURES: ReadonlySet<string> = new Set([
   InstanceReason.TemplateNotFound,
   InstanceReason.TemplateNotCopyable,
   InstanceReason.SizeExceeded,
+  InstanceReason.Suspended,
   InstanceReason.DatabaseMissing,
   InstanceReason.CleanupBlocked,
   DatabaseReason.UnknownPlan,

@@ -2,11 +2,39 @@ import { expect, test } from 'vitest'
 import { claimedInstance, observedInstance as observed, SECRET } from '../../test/support/operator/observed-instance.ts'
 import { planInstance, type Observed } from './plan.ts'
 
+const [EARLIER, LATER] = [
+  { until: '2000-01-01T00:00:00.000Z', count: 1 },
+  { until: '2100-01-01T00:00:00.000Z', count: 1 },
+]
 const NODE = { found: 'reachable', host: '192.0.2.7', port: 5432 } as const
 
 // Changes of an instance that has its database.
 test.each<{ does: string; given: Observed; actions: readonly string[]; reason: string | undefined }>([
   { does: 'does nothing for a settled instance', given: observed({ status: claimedInstance }), actions: [], reason: 'Claimed' },
+  {
+    does: 'disables the login of a suspended instance',
+    given: observed({ status: { ...claimedInstance, suspension: LATER } }),
+    actions: ['disable'],
+    reason: 'Suspended',
+  },
+  {
+    does: 'rotates the password of a suspended instance, and keeps its login disabled',
+    given: observed({ status: { ...claimedInstance, isEnabled: false, suspension: LATER }, spec: { passwordVersion: 2 } }),
+    actions: ['renew-secret', 'password'],
+    reason: 'Suspended',
+  },
+  {
+    does: 'enables the login after a suspension, with its password',
+    given: observed({ status: { ...claimedInstance, isEnabled: false, suspension: EARLIER } }),
+    actions: ['password', 'enable', 'verify'],
+    reason: 'Claimed',
+  },
+  {
+    does: 'does nothing for an instance that was suspended once',
+    given: observed({ status: { ...claimedInstance, suspension: EARLIER } }),
+    actions: [],
+    reason: 'Claimed',
+  },
   {
     does: 'rotates the password: Secret first, then engine, then a login',
     given: observed({ status: claimedInstance, spec: { passwordVersion: 2 } }),

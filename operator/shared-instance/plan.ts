@@ -83,7 +83,8 @@ export function planInstance(observed: Observed): Plan {
   const end = endOf(observed)
   if (end !== undefined && end <= observed.now) return doing(['expire'])
   const plan = planLiving(observed)
-  return { ...plan, requeueAfterMs: plan.requeueAfterMs ?? (end === undefined ? undefined : end - observed.now) }
+  const later = [end, suspendedUntil(observed)].flatMap((time) => (time === undefined ? [] : [time - observed.now]))
+  return { ...plan, requeueAfterMs: plan.requeueAfterMs ?? (later.length === 0 ? undefined : Math.min(...later)) }
 }
 
 function planLiving(observed: Observed): Plan {
@@ -100,6 +101,12 @@ function endOf({ instance }: Observed): number | undefined {
   const deadline = isClaimed(instance) ? undefined : instance.metadata.annotations?.[annotations.claimDeadline]
   const ends = [instance.spec.expiresAt, deadline].flatMap((text) => (text === undefined ? [] : [Date.parse(text)]))
   return ends.length === 0 ? undefined : Math.min(...ends)
+}
+
+/** Time until which the instance is suspended; undefined when it is not. */
+function suspendedUntil({ instance: { status }, now }: Observed): number | undefined {
+  const until = Date.parse(status?.suspension?.until ?? '')
+  return until > now ? until : undefined
 }
 
 function planDeletion({ instance, placement }: Observed): Plan {
@@ -237,15 +244,23 @@ const blockerOf = (observed: Observed) => (wantsReset(observed) ? templateBlocke
 const resetsNow = (observed: Observed): boolean => wantsReset(observed) && !blockerOf(observed)
 
 /** Whether logins should be enabled. A database above its size limit gets none, unless a reset empties it. */
-const wantsLogin = (observed: Observed): boolean => observed.instance.spec.enabled && (!observed.oversize || resetsNow(observed))
+const wantsLogin = (observed: Observed): boolean =>
+  observed.instance.spec.enabled && suspendedUntil(observed) === undefined && (!observed.oversize || resetsNow(observed))
+
+/** Whether a suspension ends now. The watchdog has also expired the password. */
+const endsSuspension = (observed: Observed): boolean =>
+  observed.instance.status?.suspension !== undefined && observed.instance.status.isEnabled === false && wantsLogin(observed)
 
 const resetSteps = (observed: Observed): readonly Action[] => (resetsNow(observed) ? ['reset'] : [])
 
-const passwordOf = ({ instance, secret, passwordChanged }: Observed) => ({
-  desired: instance.spec.passwordVersion,
-  inForce: { version: instance.status?.passwordVersion, id: instance.status?.passwordId },
-  ...{ secret, isChanged: passwordChanged },
-})
+function passwordOf(observed: Observed) {
+  const { instance, secret, passwordChanged } = observed
+  return {
+    desired: instance.spec.passwordVersion,
+    inForce: { version: instance.status?.passwordVersion, id: instance.status?.passwordId },
+    ...{ secret, isChanged: passwordChanged || endsSuspension(observed) },
+  }
+}
 
 function loginSteps({ instance }: Observed, desired: boolean): readonly Action[] {
   if (instance.status?.isEnabled === desired) return []
@@ -254,7 +269,15 @@ function loginSteps({ instance }: Observed, desired: boolean): readonly Action[]
 
 function loginDecision(observed: Observed, desired: boolean): Decision {
   if (desired) return ready(InstanceReason.Claimed, 'the database exists and its login works')
+  const until = suspendedUntil(observed)
+  if (observed.instance.spec.enabled && until !== undefined) return suspended(until)
   if (observed.instance.spec.enabled)
     return notReady(InstanceReason.SizeExceeded, 'the database grew past its limit; reset or delete it')
   return notReady(InstanceReason.Disabled, 'disabled: no logins')
 }
+
+const suspended = (until: number): Decision =>
+  notReady(
+    InstanceReason.Suspended,
+    `a statement in the database could not be ended, so that its server had to be restarted: no logins until ${new Date(until).toISOString()}`,
+  )

@@ -143,9 +143,16 @@ function extensionAlarm(
   return withCondition(before, notReady(reason, message), stamp)
 }
 
+const FINAL: ReadonlySet<string> = new Set([
+  InstanceReason.Claimed,
+  InstanceReason.Disabled,
+  InstanceReason.SizeExceeded,
+  InstanceReason.Suspended,
+])
+
 /** Whether a condition means that the desired state is in force as far as possible. */
 function isFinal({ reason }: Decision): boolean {
-  return reason === InstanceReason.Claimed || reason === InstanceReason.Disabled || reason === InstanceReason.SizeExceeded
+  return FINAL.has(reason)
 }
 
 const leaving = ({ leavesServer }: Plan) => (leavesServer ? { serverRef: null } : {})

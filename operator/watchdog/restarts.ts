@@ -8,6 +8,8 @@ import { conditionOf, ready, withCondition, withoutCondition } from '../../store
 import { isStoreError, keyOf, type Store } from '../../store/port.ts'
 import type { Events } from '../events/events.ts'
 import type { ServerRuntime } from '../server/runtime.ts'
+import { suffixOf } from '../shared-instance/kept-secret.ts'
+import { createSuspensionPeriods } from './suspension-periods.ts'
 
 /** Minimum time between two forced restarts of one server, in ms: a restart ends the sessions of all its tenants. */
 export const RESTART_INTERVAL_MS = 600_000
@@ -15,7 +17,7 @@ export const RESTART_INTERVAL_MS = 600_000
 export interface RestartsDeps {
   readonly store: Pick<Store, 'patchStatus'>
   readonly servers: Cache<typeof DatabaseServer>
-  /** Instances, with the index `server`. */
+  /** Instances, with the indexes `server` and `suffix`. */
   readonly instances: Cache<typeof SharedInstance>
   readonly runtime: Pick<ServerRuntime, 'restart'>
   readonly events: Events
@@ -31,11 +33,12 @@ export const STATEMENT_STUCK = ServerReason.StatementStuck
 export interface Restarts {
   /**
    * Restarts a server, given by its object name, at most once in {@link RESTART_INTERVAL_MS}. A condition of the DatabaseServer has the time of the
-   * last restart, so that a restart of the operator does not shorten the interval. Events notify the administrator and the tenants.
+   * last restart, so that a restart of the operator does not shorten the interval. Events notify the administrator and the tenants. `culprits`:
+   * tenants whose statements made it necessary, which stay suspended for a while.
    * @returns false when the server is missing, being deleted, changed meanwhile or restarted recently
    * @throws errors of the runtime: the server was not restarted, and the interval has begun
    */
-  request(server: string): Promise<boolean>
+  request(server: string, culprits: readonly string[]): Promise<boolean>
 }
 
 export function createRestarts({ store, servers, instances, runtime, events, log, registry, now }: RestartsDeps): Restarts {
@@ -46,6 +49,9 @@ export function createRestarts({ store, servers, instances, runtime, events, log
   })
   /** Time of the last restart by this process, in ms since the epoch, by uid of the server: the cache may not show it yet. */
   const last = new Map<string, number>()
+
+  const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+  const suspend = createSuspensionPeriods({ store, ownerOf, now })
 
   function isDue(server: DatabaseServer): boolean {
     const recorded = Date.parse(conditionOf(server, FORCED_RESTART)?.lastTransitionTime ?? '') || 0
@@ -69,12 +75,14 @@ export function createRestarts({ store, servers, instances, runtime, events, log
   }
 
   return {
-    async request(name) {
+    async request(name, culprits) {
       const server = servers.get({ namespace: SHARED_NAMESPACE, name })
       if (server?.metadata.deletionTimestamp !== undefined || !server || !isDue(server)) return false
       const message = 'forced restart: a statement of a tenant could not be ended and blocked other work'
       if (!(await record(server, message))) return false
       last.set(server.metadata.uid, now().getTime())
+      // A failure must not prevent the restart: the interval has begun.
+      await suspend(culprits).catch((error: unknown) => log.warn({ server: name, err: error }, 'tenants not suspended'))
       await runtime.restart(server)
       restarts.inc()
       log.warn({ server: name }, 'database server restarted because of a statement that cannot be ended')

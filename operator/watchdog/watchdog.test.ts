@@ -132,12 +132,12 @@ test('a statement that cannot be ended is reported once to its tenant and to the
     every: { sessionsMs: 1, sweepMs: 3_600_000 },
     onTransactionIds: () => Promise.resolve(),
     onOutOfMemory: () => Promise.resolve(),
-    restarts: { request: async (server) => requests.push(server) > 0 },
+    restarts: { request: async (server, culprits) => requests.push(server, ...culprits) > 0 },
     discarded: { countOn: () => 0 },
   })
   const stop = new AbortController()
   const run = watchdog.run(stop.signal)
-  await expect.poll(() => requests).toEqual(['s'])
+  await expect.poll(() => requests).toEqual(['s', name])
   stop.abort()
   await run
   expect(failures).toMatchObject([{ kind: SharedInstance, metadata: { uid: metadata.uid }, reason: 'StatementStuck' }])

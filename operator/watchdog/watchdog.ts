@@ -4,7 +4,7 @@ import type { Kind } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key, type Store } from '../../store/port.ts'
-import { type SessionBounds, SuspensionCause } from '../engines/engine.ts'
+import { type SessionBounds, type Suspension, SuspensionCause } from '../engines/engine.ts'
 import type { Events } from '../events/events.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
@@ -65,6 +65,10 @@ function isInForce(kept: KeptCredentials): kept is InForce {
   return version !== undefined && version === spec.passwordVersion && version === status?.passwordVersion
 }
 
+/** Returns the tenants whose statements nothing ends. */
+const culprits = (suspended: readonly Suspension[]): readonly string[] =>
+  suspended.filter(({ cause }) => cause === SuspensionCause.statement).map(({ name }) => name)
+
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
 export function createWatchdog(deps: WatchdogDeps): Watchdog {
@@ -110,7 +114,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     const databases = suspended.filter(({ cause }) => cause === SuspensionCause.memory).map(({ name }) => name)
     if (databases.length > 0) await deps.onOutOfMemory(server, databases)
     // Its other checks would fail.
-    if (needsRestart && (await deps.restarts.request(server))) return
+    if (needsRestart && (await deps.restarts.request(server, culprits(suspended)))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
     // A migration that recreates schema public needs its extensions right after.

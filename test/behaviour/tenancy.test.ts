@@ -54,7 +54,9 @@ describe('organizations', () => {
   })
 
   test('cannot be deleted while they have a namespace', async () => {
-    expect(codeOf(await deployment.call('DELETE', `/v1/organizations/${acme.organization}`))).toBe('409 conflict')
+    const answer = await deployment.call('DELETE', `/v1/organizations/${acme.organization}`)
+    expect(codeOf(answer)).toBe('409 conflict')
+    expect(answer.body.msg).toMatch(/1 namespace; delete it first$|\d namespaces; delete them first$/)
   })
 
   test('are visible only to callers with a role in one of their namespaces', async () => {
@@ -99,7 +101,8 @@ describe('namespaces', () => {
   test('cannot be deleted while they have an instance or an API token', async () => {
     const tenant = await deployment.namespace()
     const { id } = await tenant.instance()
-    expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')
+    const answer = await deployment.call('DELETE', tenant.path)
+    expect([codeOf(answer), answer.body.msg]).toEqual(['409 conflict', 'the namespace is not empty: 1 database; delete it first'])
     await expectSuccess(tenant.as('editor')('DELETE', `/v1/instances/${id}`))
     await expectSuccess(tenant.as('admin')('POST', `${tenant.path}/api-tokens`, { body: { name: 'x', role: 'viewer' } }))
     expect(codeOf(await deployment.call('DELETE', tenant.path))).toBe('409 conflict')

@@ -36,7 +36,11 @@ test('a server is restarted for a statement that nothing ends, once in ten minut
   await expect.poll(() => query(staying, 'SELECT n FROM kept').catch(() => []), LATER).toEqual([{ n: 1 }])
   expect(mooring.output()).toContain('database server restarted because of a statement that cannot be ended')
 
-  // The sweep opens the login again.
+  // Its tenant is suspended for a minute.
+  const { body } = await mooring.call('GET', `/v1/instances/${looping.id}`)
+  expect(body.data.instance.isEnabled).toBe(false)
+  await expect(login(looping)).rejects.toThrow()
+  expect(mooring.output()).toMatch(/Suspended.*no logins until/)
   await expect.poll(() => query(looping, 'SELECT 1 AS one').catch(() => []), LATER).toEqual([{ one: 1 }])
   await blockRemoval(looping, 'second')
   await expect.poll(() => login(looping).catch((error: unknown) => error), LATER).toMatchObject({ code: '28P01' })

@@ -108,11 +108,12 @@ test('a POST that runs out of time is 503 and leaves nothing', async () => {
   await expect.poll(() => stored(api)).toEqual([])
 })
 
-test('a POST that runs out of time because its template is in use is 409 and leaves nothing', async () => {
-  await using api = await startInstanceApi({ changeMs: 1_000 })
+test('a POST whose template is in use is 409 before it runs out of time, and leaves nothing', async () => {
+  await using api = await startInstanceApi({ changeMs: 600_000, templateMs: 50 })
   api.operator.refuse('pr-42', 'TemplateInUse')
   const answer = await api.call('POST /v1/instances', { body: instanceBody, ...keyed('k') })
-  expect(answer).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+  const details = [{ field: 'template', message: 'has open sessions' }]
+  expect(answer).toMatchObject({ status: 409, body: { error: { code: 'conflict', details } } })
   await expect.poll(() => stored(api)).toEqual([])
 })
 

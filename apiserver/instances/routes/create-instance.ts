@@ -67,7 +67,7 @@ export function createInstance(deps: InstanceDeps): AnyRoute {
     body: CreateInstanceBody,
     description: [
       'The database works when the answer is sent. A request that cannot finish in 25 seconds is answered 503 and leaves nothing;',
-      'with an `Idempotency-Key` the creation continues, and the same request joins it.',
+      'with an `Idempotency-Key` the creation continues, and the same request joins it. 409 when sessions stay open on the template for 3 seconds.',
     ].join(' '),
     idempotent: true,
     home: true,

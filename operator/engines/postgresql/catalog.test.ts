@@ -32,6 +32,12 @@ test.each([
     spare: 0,
     leftovers: [`trash_${id}`],
   },
+  {
+    does: 'a discarded database that its tenant keeps from being renamed is a leftover',
+    entries: [{ ...entry('tenant', true, 'enabled'), discardedAs: `trash_${id}` }],
+    spare: 0,
+    leftovers: ['tenant'],
+  },
   { does: 'a database of unknown origin is ignored', entries: [entry('my_db', true, 'absent')], spare: 0, leftovers: [] },
 ])('$does', ({ entries, spare, leftovers }) => {
   expect(catalogOf(entries, new Set())).toEqual({ tenants: new Map(), spare, leftovers })

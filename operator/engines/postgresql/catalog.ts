@@ -1,10 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import { type Catalog, type TenantState, LoginState, EngineCode } from '../engine.ts'
+import { markOf, markOfName } from './closing.ts'
 import type { Session } from './connection.ts'
 import { MooringError } from '../../../shared/errors.ts'
 
+/** State of a tenant. */
+interface Found extends TenantState {
+  /** Name that its database is to get, when it is discarded and its tenant keeps it from being renamed. */
+  readonly discardedAs?: string | undefined
+}
+
 /** Database and role of one name; either may be missing. */
-export interface Entry extends TenantState {
+export interface Entry extends Found {
   readonly name: string
 }
 
@@ -12,26 +19,32 @@ interface Row {
   readonly name: string
   readonly database: boolean
   readonly login: boolean | null
+  readonly mark: string | null
 }
 
 const ALL = `
-  SELECT coalesce(d.datname, r.rolname) AS name, d.datname IS NOT NULL AS database, r.rolcanlogin AS login
-  FROM (SELECT datname FROM pg_database WHERE NOT datistemplate) d
+  SELECT coalesce(d.datname, r.rolname) AS name, d.datname IS NOT NULL AS database, r.rolcanlogin AS login, ${markOf('d.oid')} AS mark
+  FROM (SELECT oid, datname FROM pg_database WHERE NOT datistemplate) d
   FULL JOIN (SELECT rolname, rolcanlogin FROM pg_roles WHERE NOT rolsuper AND rolname !~ '^pg_') r ON r.rolname = d.datname`
 
 /** Reads all databases but templates, and all roles but superusers and predefined ones, in one round trip. */
 export async function readEntries(session: Session): Promise<readonly Entry[]> {
-  return (await session.query<Row>(ALL)).map(({ name, database, login }) => ({ name, database, login: loginOf(login) }))
+  return (await session.query<Row>(ALL)).map(({ name, ...row }) => ({ name, ...foundIn(row) }))
 }
 
 /** Reads the database and role of one name, in one round trip. */
-export async function readTenant(session: Session, name: string): Promise<TenantState> {
+export async function readTenant(session: Session, name: string): Promise<Found> {
   const [row] = await session.query<Omit<Row, 'name'>>(
     `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1) AS database,
-            (SELECT rolcanlogin FROM pg_roles WHERE rolname = $1) AS login`,
+            (SELECT rolcanlogin FROM pg_roles WHERE rolname = $1) AS login, ${markOfName('$1')} AS mark`,
     [name],
   )
-  return { database: row?.database ?? false, login: loginOf(row?.login ?? null) }
+  return foundIn(row ?? { database: false, login: null, mark: null })
+}
+
+function foundIn({ database, login, mark }: Omit<Row, 'name'>): Found {
+  const discardedAs = mark !== null && kindOf(mark) === 'trash' ? { discardedAs: mark } : {}
+  return { database, login: loginOf(login), ...discardedAs }
 }
 
 function loginOf(canLogin: boolean | null): LoginState {
@@ -46,23 +59,26 @@ export function isSpare({ name, database, login }: Entry): boolean {
 
 /** Classifies the entries of the catalog. `inFlight`: names of databases that this process is building. Pure. */
 export function catalogOf(entries: readonly Entry[], inFlight: ReadonlySet<string>): Catalog {
-  const isLeftover = (entry: Entry): boolean =>
-    !isSpare(entry) && ['spare', 'making', 'trash'].includes(kindOf(entry.name)) && !inFlight.has(entry.name)
+  const isDiscarded = ({ name, discardedAs }: Entry): boolean => kindOf(name) === 'trash' || discardedAs !== undefined
+  const isPartial = (entry: Entry): boolean =>
+    !isSpare(entry) && ['spare', 'making'].includes(kindOf(entry.name)) && !inFlight.has(entry.name)
   return {
     tenants: new Map(
       entries
-        .filter(({ name }) => kindOf(name) === 'tenant')
+        .filter((entry) => kindOf(entry.name) === 'tenant' && !isDiscarded(entry))
         .map(({ name, database, login }): [string, TenantState] => [name, { database, login }]),
     ),
     spare: entries.filter(isSpare).length,
-    leftovers: entries.filter(isLeftover).map(({ name }) => name),
+    leftovers: entries.filter((entry) => isDiscarded(entry) || isPartial(entry)).map(({ name }) => name),
   }
 }
 
-/** Reads the owners in the names of the discarded databases (see {@link freshName}). */
+/** Reads the owners in the names of the discarded databases (see {@link freshName}), and in the names that such a database is to get. */
 export async function readDiscarded(session: Session): Promise<readonly string[]> {
   const rows = await session.query<{ owner: string }>(
-    `SELECT substring(datname FROM '^trash_([0-9a-f]{8})[0-9a-f]{8}$') AS owner FROM pg_database WHERE starts_with(datname::text, 'trash_')`,
+    `SELECT substring(name FROM '^trash_([0-9a-f]{8})[0-9a-f]{8}$') AS owner
+     FROM (SELECT CASE WHEN starts_with(datname::text, 'trash_') THEN datname::text ELSE ${markOf('oid')} END AS name FROM pg_database) d
+     WHERE starts_with(name, 'trash_')`,
   )
   return rows.map(({ owner }) => owner)
 }

@@ -5,6 +5,7 @@ import { readTenant, assertTenantName, freshName } from './catalog.ts'
 import { type Connection, quoteName } from './connection.ts'
 import { passwordStatement } from './password.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
+import { keepingClosed, unmarking } from './closing.ts'
 import { rename, renameDatabase, type WarmPool } from './pool.ts'
 import type { Scram } from '../scram.ts'
 import { MooringError } from '../../../shared/errors.ts'
@@ -60,7 +61,7 @@ export function createClaim({ connection, builder, pool, replace, scram, expectL
     else if (found.login === LoginState.absent) await giveTo(name)
     const database = quoteName(name)
     const open = `REVOKE ALL ON DATABASE ${database} FROM PUBLIC; ALTER DATABASE ${database} ALLOW_CONNECTIONS true`
-    await connection.tenants.query(`${grantDatabase(name, name)}; ${open}`)
+    await connection.tenants.query(`${grantDatabase(name, name)}; ${open}; ${unmarking(name)}`)
   }
 
   /** Gives the database to a new role. The former role was dropped with its objects, so the administrator owns the rest. */
@@ -103,6 +104,8 @@ interface ReplaceDeps {
 /** Replaces the database of a role, or creates a missing one. The role must exist. `owner`: see {@link freshName}. */
 export type Replace = (name: string, origin: Origin, owner?: string) => Promise<void>
 
+const discarding = (name: string, trash: string): string => `${keepingClosed(name)}; ${closingDatabase(name, trash)}`
+
 /**
  * Builds the new database beside the old one. One transaction then closes the old database and renames it to `trash_…`, which tidy drops, and
  * gives its name to the new one. The login stays as it is, so that a crash needs no repair of it. Sessions in the old database end next; one
@@ -113,7 +116,7 @@ export function createReplace({ connection, builder, removals }: ReplaceDeps): R
     const database = quoteName(name)
     const { database: exists } = await readTenant(connection, name)
     const trash = freshName('trash', owner)
-    const discardOld = exists ? [closingDatabase(name, trash)] : []
+    const discardOld = exists ? [discarding(name, trash)] : []
     const installNew = [grantDatabase(making, name), renameDatabase(making, name)]
     // A reset also removes the tenant's own settings (ALTER ROLE … SET).
     await connection.tenants.query([...discardOld, ...installNew, `ALTER ROLE ${database} RESET ALL`].join('; '))
@@ -130,7 +133,7 @@ export function createReplace({ connection, builder, removals }: ReplaceDeps): R
       if (sqlStateOf(error) !== SqlState.diskFull || origin.template !== undefined) throw error
       // The disk has no space for both databases, and the reset discards the old data anyway. After a crash here the reset is repeated.
       const trash = freshName('trash', owner)
-      await connection.tenants.query(closingDatabase(name, trash))
+      await connection.tenants.query(discarding(name, trash))
       if ((await removals.remove(trash)) !== 'done') throw error
       await build()
     }

@@ -108,7 +108,8 @@ export function connect(target: AdminTarget, timeouts: Timeouts = TIMEOUTS): Con
     // Later than the server's own timeout: bounds the wait for a server that does not respond.
     query_timeout: statementMs + 5_000,
     // The administrator's statements must not resolve to functions or operators in tenants' schemas.
-    options: '-c search_path=pg_catalog',
+    // They enter closed databases (closing.ts).
+    options: '-c search_path=pg_catalog -c session_preload_libraries=',
   })
   const pools: pg.Pool[] = []
   const poolOf = (statementMs: number, size: { min: number; max: number }): pg.Pool => {

@@ -1,7 +1,9 @@
 import { LoginState } from '../engine.ts'
 import { freshName, kindOf, readTenant } from './catalog.ts'
+import { closeLogin } from './closing.ts'
 import { type Connection, quoteText } from './connection.ts'
 import type { Removal, Removals } from './removals.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
 
 interface Deps {
   readonly connection: Connection
@@ -9,8 +11,8 @@ interface Deps {
 }
 
 /**
- * Takes the database and the role of a name out of use for good, and removes them. What is not removed in time, `tidy` removes later. `owner`:
- * see {@link freshName}.
+ * Takes the database and the role of a name out of use for good, and removes them. What is not removed in time, `tidy` removes later: also a
+ * database that keeps its name, because its tenant has it locked, and is marked (closing.ts). `owner`: see {@link freshName}.
  */
 export type Discard = (name: string, owner?: string) => Promise<Removal>
 
@@ -22,9 +24,10 @@ export function createDiscard({ connection, removals }: Deps): Discard {
     if (kind === 'making' || kind === 'trash') return removals.remove(name)
     const found = await readTenant(connection, name)
     if (!found.database && found.login === LoginState.absent) return 'done'
-    const trash = freshName('trash', owner)
-    await connection.tenants.query(closing(name, trash))
-    return removals.remove(trash)
+    const trash = found.discardedAs ?? freshName('trash', owner)
+    if (await closeLogin(connection, name, { statements: closing(name, trash), mark: trash })) return removals.remove(trash)
+    await tryEndSessions(connection, name, END_WITHIN_MS.attempted)
+    return 'in use'
   }
 }
 

@@ -24,6 +24,8 @@ export const SqlState = {
   queryCanceled: '57014',
   /** Includes concurrent changes of one catalog row. */
   internalError: 'XX000',
+  /** Includes a library of a login that the server lacks. */
+  undefinedFile: '58P01',
 } as const
 
 /** Returns the SQLSTATE of an error; undefined for an error that is not from the server. */

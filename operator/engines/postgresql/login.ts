@@ -6,13 +6,14 @@ import type { Timeouts } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
 import type { Scram } from '../scram.ts'
 
-/** Errors of a login that cannot succeed: wrong role, password, database or privilege, or a database that rejects connections. */
+/** Errors of a login that cannot succeed: wrong role, password, database or privilege, or a database that rejects connections or is marked (closing.ts). */
 const REJECTED: readonly unknown[] = [
   SqlState.invalidPassword,
   SqlState.invalidAuthorization,
   SqlState.undefinedDatabase,
   SqlState.insufficientPrivilege,
   SqlState.notInPrerequisiteState,
+  SqlState.undefinedFile,
 ]
 
 /**

@@ -1,5 +1,6 @@
 import { MooringError } from '../../../shared/errors.ts'
 import { EngineCode, type Tenant } from '../engine.ts'
+import { Mark, markOfName, unmarking } from './closing.ts'
 import { type Connection, quoteText } from './connection.ts'
 import type { Scram } from '../scram.ts'
 import { endSessions } from './sessions/ended-sessions.ts'
@@ -34,7 +35,7 @@ export interface Passwords {
    * the old password could set a third one and log in with it. After a crash the role rejects logins until the rotation is repeated.
    */
   rotate(tenant: Tenant): Promise<void>
-  /** Returns the names of the tenants whose login has another password than the given one, or an expired password. */
+  /** Returns the names of the tenants whose login has another password than the given one, or is suspended. */
   findChanged(tenants: readonly Tenant[]): Promise<readonly string[]>
 }
 
@@ -47,7 +48,9 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
     const found = await connection.tenants.query(`${passwordStatement(name, verifier, true)} RETURNING rolname`)
     if (found.length === 0) throw new MooringError(EngineCode.failed, `there is no login ${name} on this server`)
     await endSessions(connection.tenants, name)
-    await connection.tenants.query(`${removeMembers(name)}; ${passwordStatement(name, verifier)}`)
+    await connection.tenants.query(
+      `${removeMembers(name)}; ${passwordStatement(name, verifier)}; ${unmarking(name, Mark.suspended)}`,
+    )
   }
 
   async function isRight({ name, password }: Tenant, stored: string): Promise<boolean> {
@@ -57,9 +60,9 @@ export function createPasswords({ connection, scram }: Deps): Passwords {
 
   async function findChanged(tenants: readonly Tenant[]): Promise<readonly string[]> {
     const rows = await connection.watch.query<{ name: string; stored: string | null; expired: boolean }>(
-      `SELECT rolname AS name, rolpassword AS stored, coalesce(rolvaliduntil < now(), false) AS expired
+      `SELECT rolname AS name, rolpassword AS stored, coalesce(rolvaliduntil < now() OR ${markOfName('rolname')} = $2, false) AS expired
        FROM pg_authid WHERE rolname = ANY ($1)`,
-      [tenants.map(({ name }) => name)],
+      [tenants.map(({ name }) => name), Mark.suspended],
     )
     const roles = new Map(rows.map((row) => [row.name, row]))
     const right: typeof known = new Map()

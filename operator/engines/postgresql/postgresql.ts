@@ -5,9 +5,10 @@ import { createBuilder } from './build.ts'
 import { readDiscarded, readSizes, readTenant, assertTenantName } from './catalog.ts'
 import { createAdoption } from './adoption.ts'
 import { createClaim, createReplace } from './claim.ts'
+import { closeLogin, Mark, unmarking } from './closing.ts'
 import { connect, type Connection, quoteName, TIMEOUTS } from './connection.ts'
 import { createDiscard } from './drop.ts'
-import { END_WITHIN_MS, endSessions, tryEndSessions } from './sessions/ended-sessions.ts'
+import { END_WITHIN_MS, tryEndSessions } from './sessions/ended-sessions.ts'
 import { withEngineErrors as safely } from './errors.ts'
 import { createExporterLogin } from './exporter.ts'
 import { createExtensions, listExtensions } from './extensions.ts'
@@ -39,11 +40,6 @@ export function postgresqlAdmin(
   const watchdog = createWatchdog(connection)
   const find: EngineAdmin['find'] = (name) => readTenant(connection, name)
 
-  async function alterRole(name: string, change: string): Promise<void> {
-    assertTenantName(name)
-    await connection.tenants.query(`ALTER ROLE ${quoteName(name)} ${change}`)
-  }
-
   return {
     version: safely(async () => {
       const [row] = await connection.query<{ server_version: string }>('SHOW server_version')
@@ -64,14 +60,14 @@ export function postgresqlAdmin(
       await passwords.rotate(tenant)
     }),
     findChangedPasswords: safely((tenants) => passwords.findChanged(tenants)),
-    enableLogin: safely((name) => alterRole(name, 'LOGIN')),
+    enableLogin: safely(async (name) => {
+      assertTenantName(name)
+      await connection.tenants.query(`ALTER ROLE ${quoteName(name)} LOGIN; ${unmarking(name)}`)
+    }),
     disableLogin: safely(async (name) => {
-      await alterRole(name, 'NOLOGIN').catch(async (error: unknown) => {
-        // The tenant may hold the lock in a session that nothing ends: its other sessions must not go on writing until the server is restarted.
-        await tryEndSessions(connection, name, END_WITHIN_MS.attempted)
-        throw error
-      })
-      await endSessions(connection.tenants, name, connection.ended)
+      assertTenantName(name)
+      await closeLogin(connection, name, { statements: `ALTER ROLE ${quoteName(name)} NOLOGIN`, mark: Mark.disabled })
+      await tryEndSessions(connection, name, END_WITHIN_MS.attempted)
     }),
     reset: safely(async (name, origin, owner) => {
       assertTenantName(name)

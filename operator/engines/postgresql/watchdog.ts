@@ -3,7 +3,7 @@ import type { Connection, Session } from './connection.ts'
 import { createQueueGuard, type QueueBounds } from './notification-queue.ts'
 import { SESSION_ID } from './sessions/ended-sessions.ts'
 import { type CatalogBounds, createCatalogGuard } from './shared-catalogs.ts'
-import { expirePassword, suspend, suspensionsOf } from './suspension.ts'
+import { rejectLogins, suspend, suspensionsOf } from './suspension.ts'
 
 /** Bounds on resources that all tenants of a server share, and on statements that nothing ends. */
 interface ServerBounds extends Partial<CatalogBounds>, Partial<QueueBounds> {
@@ -83,9 +83,7 @@ export function createWatchdog(connection: Connection, bounds: Partial<ServerBou
     const survivors = await ended.findSurvivors(session, survivalMs)
     if (survivors.length === 0) return { suspended: [], needsRestart: false }
     const roles = [...new Set(survivors.map(({ role }) => role))]
-    // A tenant whose session has changed its own role keeps it locked: only the restart helps then.
-    for (const role of roles)
-      await expirePassword(connection, `rolname = $1 AND rolvaliduntil IS DISTINCT FROM '-infinity'`, role)
+    for (const role of roles) await rejectLogins(connection, role)
     const needsRestart = stalls.lastedMs('others') > stallMs || stalls.lastedMs('own') > ownStallMs
     return { suspended: suspensionsOf(roles, SuspensionCause.statement), needsRestart }
   }

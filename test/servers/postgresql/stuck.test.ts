@@ -10,6 +10,8 @@ import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts
 import { copyNothing, copyOneRow, loop, readNothing } from '../../support/postgresql/stuck.ts'
 
 const OWNER = 'a1b2c3d4'
+/** SQLSTATE of a login that names a library which the server lacks. */
+const REFUSED = '58P01'
 
 describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or wait for locks', (series) => {
   const bench = postgresqlBench(series)
@@ -131,9 +133,8 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await inTime(bench.admin.reset('kept', {}))
   })
 
-  test('with a lock on its own role keeps no other bound from being enforced, and the server needs a restart', async () => {
-    const connection = connect(bench.server.target, { ...TIMEOUTS, lockMs: 500 })
-    await using admin = postgresqlAdmin(bench.server.target, connection)
+  test('with a lock on its own role keeps no bound from being enforced, its own included, and is discarded', async () => {
+    await using connection = connect(bench.server.target, { ...TIMEOUTS, lockMs: 500 })
     const enforce = createWatchdog(connection, { survivalMs: 0, stallMs: 0, totalBytes: 0 })
     const check = () => enforce({ statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 2 ** 40 })
     const [locking, late] = [await bench.tenant('locking'), await bench.tenant('late')]
@@ -146,9 +147,32 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     await expect.poll(async () => (await check()).needsRestart, SOON).toBe(true)
     expect(await granted).toBeDefined()
     await expectOpen(idle)
-    const oversized = await bench.as(locking)
-    await expect(admin.disableLogin('locking')).rejects.toMatchObject({ code: 'engine_failed' })
-    await expect(oversized.query('SELECT 1')).rejects.toThrow()
+    await expect(bench.as(locking)).rejects.toMatchObject({ code: REFUSED })
+
+    await using admin = postgresqlAdmin(bench.server.target, connection)
+    await inTime(admin.drop('locking', OWNER))
+    await inTime(admin.tidy(0))
+    expect(await admin.discarded()).toContain(OWNER)
+    expect((await admin.catalog()).tenants.has('locking')).toBe(false)
+    await bench.server.crash()
+    await untilRemoved()
+    expect(await bench.admin.find('locking')).toEqual({ database: false, login: 'absent' })
+  })
+
+  test('with a lock on its own role stays disabled in a new database, until its login is enabled', async () => {
+    const marked = await bench.tenant('marked')
+    await using admin = postgresqlAdmin(bench.server.target, connect(bench.server.target, { ...TIMEOUTS, lockMs: 200 }))
+    // No statement ends a session of the administrator either.
+    const root = await bench.server.client()
+    await root.query(`BEGIN; SELECT FROM pg_authid WHERE rolname = 'marked' FOR UPDATE`)
+    await admin.disableLogin('marked')
+    await expect(bench.as(marked)).rejects.toMatchObject({ code: REFUSED })
+    await root.query('COMMIT')
+    await root.end()
+    await admin.reset('marked', {})
+    await expect(bench.as(marked)).rejects.toMatchObject({ code: '28000' })
+    await admin.enableLogin('marked')
+    await expectOpen(await bench.as(marked))
   })
 
   test('is suspended past its bound, and the server needs a restart once work for others waits for it', async () => {

@@ -20,6 +20,11 @@ export async function loop(client: pg.Client): Promise<void> {
   client.query('SELECT a && b FROM endless').catch(() => undefined)
 }
 
+/** Locks the rows of a tenant's own role and database in a transaction of its session. */
+export async function lockItself(client: pg.Client, name: string): Promise<void> {
+  await client.query(`BEGIN; ALTER ROLE ${name} PASSWORD 'x'; GRANT CONNECT ON DATABASE ${name} TO ${name}`)
+}
+
 const ignore = () => undefined
 
 /** Starts `COPY … FROM STDIN` and sends no data. */
