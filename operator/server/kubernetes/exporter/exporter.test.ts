@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { FAMILIES, type Family, type Motor } from '../../../../crds/motor.ts'
-import { desired, pod, server, service } from '../../../../test/support/operator/kubernetes-objects.ts'
+import { desired, server } from '../../../../test/support/operator/kubernetes-objects.ts'
 import { exporterPassword } from '../../../engines/exporter.ts'
 import { parseSettings } from '../../../settings.ts'
 import { decodeSecret } from '../../../secret-data.ts'
-import { certificateNames } from '../addresses.ts'
 import { placementOf, POD_SETTINGS, type DesiredServer } from '../desired-server.ts'
 import { ENGINE_PODS } from '../engine-pods.ts'
 import { configMapOf, insidersOf, serviceOf } from '../manifests.ts'
@@ -142,10 +141,4 @@ test.each([
 ])('the setting with $does is rejected', ({ settings }) => {
   const result = parseSettings([], { MOORING_MONITORING: JSON.stringify(settings) })
   expect(result).toMatchObject({ exit: 2, text: expect.stringContaining('--monitoring') as string })
-})
-
-test('the certificate of a server names the address by which its exporter connects', () => {
-  const surroundings = { service: service(), pod: pod(), nodes: [] }
-  expect(certificateNames(monitored('mysql'), surroundings)).toContain('127.0.0.1')
-  expect(certificateNames(desired(), surroundings)).not.toContain('127.0.0.1')
 })
