@@ -16,10 +16,10 @@ export interface SuspensionPeriodsDeps {
 }
 
 /** Starts a suspension of the tenants with these names. */
-export type SuspendForAWhile = (names: readonly string[]) => Promise<void>
+type SuspendForAWhile = (names: readonly string[]) => Promise<void>
 
 /** Returns the suspension that follows the former one. Pure. */
-export function nextSuspension(
+function nextSuspension(
   former: NonNullable<SharedInstance['status']>['suspension'],
   now: Date,
 ): { readonly until: string; readonly count: number } {

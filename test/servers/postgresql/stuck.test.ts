@@ -6,6 +6,7 @@ import { SOON } from '../../support/patience.ts'
 import { SERIES } from '../../support/postgresql/postgres.ts'
 import { connect, TIMEOUTS } from '../../../operator/engines/postgresql/connection.ts'
 import { postgresqlAdmin } from '../../../operator/engines/postgresql/postgresql.ts'
+import { rejectLogins } from '../../../operator/engines/postgresql/suspension.ts'
 import { createWatchdog } from '../../../operator/engines/postgresql/watchdog.ts'
 import { copyNothing, copyOneRow, loop, readNothing } from '../../support/postgresql/stuck.ts'
 
@@ -159,20 +160,33 @@ describe.each(SERIES)('PostgreSQL %s: a session of a tenant that does not end or
     expect(await bench.admin.find('locking')).toEqual({ database: false, login: 'absent' })
   })
 
-  test('with a lock on its own role stays disabled in a new database, until its login is enabled', async () => {
+  test('with a lock on its own role stays suspended until its password is set, and disabled in a new database, too', async () => {
     const marked = await bench.tenant('marked')
-    await using admin = postgresqlAdmin(bench.server.target, connect(bench.server.target, { ...TIMEOUTS, lockMs: 200 }))
+    const connection = connect(bench.server.target, { ...TIMEOUTS, lockMs: 200 })
+    await using admin = postgresqlAdmin(bench.server.target, connection)
     // No statement ends a session of the administrator either.
     const root = await bench.server.client()
-    await root.query(`BEGIN; SELECT FROM pg_authid WHERE rolname = 'marked' FOR UPDATE`)
-    await admin.disableLogin('marked')
-    await expect(bench.as(marked)).rejects.toMatchObject({ code: REFUSED })
-    await root.query('COMMIT')
-    await root.end()
+    const expectMarked = async (close: Promise<void>) => {
+      await close
+      await expect(bench.as(marked)).rejects.toMatchObject({ code: REFUSED })
+      await root.query('COMMIT')
+    }
+    const lock = () => root.query(`BEGIN; SELECT FROM pg_authid WHERE rolname = 'marked' FOR UPDATE`)
+
+    await lock()
+    await expectMarked(rejectLogins(connection, 'marked'))
+    expect(await admin.findChangedPasswords([marked])).toEqual(['marked'])
+    await admin.setPassword(marked)
+    await expectOpen(await bench.as(marked))
+
+    await lock()
+    await expectMarked(admin.disableLogin('marked'))
+    await admin.setPassword(marked)
     await admin.reset('marked', {})
     await expect(bench.as(marked)).rejects.toMatchObject({ code: '28000' })
     await admin.enableLogin('marked')
     await expectOpen(await bench.as(marked))
+    await root.end()
   })
 
   test('is suspended past its bound, and the server needs a restart once work for others waits for it', async () => {
