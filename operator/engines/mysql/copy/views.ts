@@ -8,9 +8,9 @@ import { copyProgram, type Program } from './programs.ts'
 
 /**
  * Maximum duration of a statement that opens a view, in ms. The server opens all views that a view reads, each as often as it is named: 16 views
- * that each read the one below twice take 6 GiB of memory or end the server. In 1 s they take 100 to 400 MiB; KILL ends that within 0.1 s.
+ * that each read the one below twice take 6 GiB of memory or end the server. In 0.5 s they take 50 to 200 MiB; KILL ends that within 0.1 s.
  */
-const OPEN_MS = 1_000
+const OPEN_MS = 500
 /** Maximum duration of these statements for all views of a template together, in ms. */
 const OPEN_ALL_MS = 10_000
 
