@@ -17,7 +17,7 @@ describe.each(motorsUnderTest().filter((motor) => /^(mysql|mariadb)-/.test(motor
     const session = await openMysql(source)
     for (const statement of nestedViews(14)) await session.query(statement)
     await session.end()
-    const body = { identifier: 'copy', region: source.region, motor, template: source.id }
+    const body = deployment.instanceBody({ identifier: 'copy', motor, template: source.id })
     const answer = await editor('POST', '/v1/instances', { body })
     expect(codeOf(answer)).toBe('400 invalid_request')
     expect(answer.body.error.details).toEqual([
