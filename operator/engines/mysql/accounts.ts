@@ -75,6 +75,8 @@ interface Deps {
   readonly family: MysqlFamily
   readonly connection: Connection
   readonly timeouts: Timeouts
+  /** Names of tenants whose databases this process is building. */
+  readonly inFlight: ReadonlySet<string>
 }
 
 /** Passwords of tenants' accounts on one server. */
@@ -90,7 +92,7 @@ export interface Passwords {
   readonly findChanged: (tenants: readonly Tenant[]) => Promise<readonly string[]>
 }
 
-export function createPasswords({ target, family, connection, timeouts }: Deps): Passwords {
+export function createPasswords({ target, family, connection, timeouts, inFlight }: Deps): Passwords {
   const account = accountStatements(family)
   /** Cache of matching passwords and stored forms by tenant, because each comparison is a login. */
   let known = new Map<string, { readonly password: string; readonly proof: string }>()
@@ -148,6 +150,7 @@ export function createPasswords({ target, family, connection, timeouts }: Deps):
       await connection.tenants.query(account.setPassword(tenant, 'open'))
     },
     async findChanged(tenants) {
+      const changing = new Set(inFlight)
       const accounts = new Map((await readAccounts(connection.watch, family)).map((found) => [found.name, found]))
       const right: typeof known = new Map()
       const changed: string[] = []
@@ -156,7 +159,8 @@ export function createPasswords({ target, family, connection, timeouts }: Deps):
         // The reconciler finds missing accounts in the catalog.
         if (!found) continue
         if (!found.blocked && (await isRight(tenant, found.proof))) right.set(tenant.name, { ...tenant, proof: found.proof })
-        else changed.push(tenant.name)
+        // A reset blocks the login until it ends.
+        else if (!changing.has(tenant.name) && !inFlight.has(tenant.name)) changed.push(tenant.name)
       }
       known = right
       return changed

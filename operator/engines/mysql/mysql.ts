@@ -23,8 +23,8 @@ export function mysqlAdmin(
   connection: Connection = connect(target, { family }),
 ): EngineAdmin {
   const account = accountStatements(family)
-  const passwords = createPasswords({ target, family, connection, timeouts: TIMEOUTS })
   const databases = createDatabases({ connection, family })
+  const passwords = createPasswords({ target, family, connection, timeouts: TIMEOUTS, inFlight: databases.inFlight })
   const { tidy, discarded } = createLeftovers({ connection, family, databases })
 
   async function change(name: string, statement: (name: string) => string): Promise<void> {

@@ -10,21 +10,45 @@ import { underTest } from '../../support/families/motors-under-test.ts'
 import { MOTORS, startMysql } from '../../support/mysql/server.ts'
 import { LIMITS, startOperator } from '../../support/operator/operator.ts'
 import { startPostgres } from '../../support/postgresql/postgres.ts'
+import { query } from '../../support/postgresql/sql.ts'
 
 interface Server extends AsyncDisposable {
   readonly target: AdminTarget
 }
 
-const SERVERS: readonly { readonly motor: Motor; readonly start: () => Promise<Server> }[] = [
-  { motor: 'postgresql-15.4.0', start: () => startPostgres('15') },
-  ...MOTORS.map(({ motor }) => ({ motor, start: () => startMysql(motor) })),
-]
+interface Case {
+  readonly motor: Motor
+  readonly start: () => Promise<Server>
+  /** Writes more than the size limit, and ends when the watchdog interrupts it. What an interrupted statement wrote still uses the space. */
+  readonly fill: (instance: Instance) => Promise<void>
+}
 
-/** Rows of 1 KiB, which are more than the size limit. */
+/** Rows of 1 KiB. */
 const TOO_MANY = 40_000
 
+const SERVERS: readonly Case[] = [
+  {
+    motor: 'postgresql-15.4.0',
+    start: () => startPostgres('15'),
+    async fill(instance) {
+      await query(instance, 'CREATE TABLE filler (text text)')
+      await query(instance, `INSERT INTO filler SELECT repeat('x', 1024) FROM generate_series(1, ${TOO_MANY})`).catch(
+        () => undefined,
+      )
+    },
+  },
+  ...MOTORS.map(({ motor }) => ({
+    motor,
+    start: () => startMysql(motor),
+    fill: (instance: Instance) =>
+      clientOf(motor)
+        .fill(instance, TOO_MANY)
+        .catch(() => undefined),
+  })),
+]
+
 /** Starts a server of a motor and an operator whose size limit is 24 MiB. */
-async function crowded({ motor, start }: (typeof SERVERS)[number], every: { sessionsMs: number; sweepMs: number }) {
+async function crowded({ motor, start }: Case, every: { sessionsMs: number; sweepMs: number }) {
   await using opened = new AsyncDisposableStack()
   const { target } = opened.use(await start())
   const settings = { limits: { ...LIMITS, sizeBytes: 24 * 2 ** 20 }, every }
@@ -50,8 +74,7 @@ test.each(underTest(SERVERS))(
     await using at = await crowded(server, { sessionsMs: 60_000, sweepMs: 50 })
     const [big, small] = [await at.create('big'), await at.create('small')]
     await client.add(small, 'kept')
-    // A statement that the watchdog interrupts still uses the space.
-    await client.fill(big, TOO_MANY).catch(() => undefined)
+    await server.fill(big)
     await at.operator.untilInstance('big', (seen) => seen?.status?.isEnabled === false)
     const off = at.operator.instances.byUid(big.id)
     expect(off && conditionOf(off, 'Ready')).toMatchObject({ status: 'False', reason: 'SizeExceeded' })
@@ -61,7 +84,7 @@ test.each(underTest(SERVERS))(
     await at.operator.store.mergePatch(SharedInstance, keyOf(off ?? expect.fail('gone')), { spec: { resetVersion: 1 } })
     await at.operator.untilInstance('big', (seen) => seen !== undefined && isReady(seen) && seen.status?.isEnabled === true)
     expect(await client.items(big)).toEqual([])
-    await client.fill(big, 10)
+    await client.add(big, 'anew')
   },
 )
 
@@ -71,7 +94,7 @@ test.each(underTest(SERVERS))(
     const client = clientOf(server.motor)
     await using at = await crowded(server, { sessionsMs: 50, sweepMs: 60_000 })
     const fast = await at.create('fast')
-    await client.fill(fast, TOO_MANY).catch(() => undefined)
+    await server.fill(fast)
     // A database counts as busy for some time after its last statement.
     await at.operator.untilInstance('fast', (seen) => seen?.status?.isEnabled === false)
     await expect(client.items(fast)).rejects.toSatisfy((error) => client.isRefusal(error))

@@ -23,7 +23,7 @@ export async function assertCopyable({ connection, family }: Deps, template: str
     if (performance.now() > deadline) throw inUse(template, 'sessions are open on it')
     await delay(POLL_MS)
   }
-  await connection.alone((session) => assertViewsOpen(session, template))
+  await assertViewsOpen(connection, template)
 }
 
 /** Time for which the server may still list sessions that their clients have closed. */
