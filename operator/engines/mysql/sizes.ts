@@ -163,10 +163,12 @@ const PROGRAMS = [
 
 /** Bound of the time of reading programs, in ms: the server waits for each lock of a tenant anew. */
 const PROGRAMS_MS = 200
-const bounded = (query: string, family: MysqlFamily): string =>
+/** Bound for events: no tenant can lock their list, and 100,000 of them take half a second. */
+const EVENTS_MS = 2_000
+const bounded = (query: string, family: MysqlFamily, ms: number): string =>
   family === 'mariadb'
-    ? `SET STATEMENT max_statement_time=${PROGRAMS_MS / 1000} FOR ${query}`
-    : query.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${PROGRAMS_MS}) */`)
+    ? `SET STATEMENT max_statement_time=${ms / 1000} FOR ${query}`
+    : query.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */`)
 
 /** Queries for the texts of events: of MySQL 5.7 and MariaDB, whose list would read the events of all databases, and of MySQL 8.0. */
 const EVENTS: readonly string[] = [
@@ -175,7 +177,7 @@ const EVENTS: readonly string[] = [
 ].map(([length, source]) => `SELECT SUM(COALESCE(${length}, 0) + ${OBJECT_BYTES}) AS bytes FROM ${source} = ?`)
 
 async function readEvents(session: Session, family: MysqlFamily, name: string): Promise<number> {
-  const [former = '', latest = ''] = EVENTS.map((query) => bounded(query, family))
+  const [former = '', latest = ''] = EVENTS.map((query) => bounded(query, family, EVENTS_MS))
   try {
     return await sumOf(session, former, name)
   } catch (error) {
@@ -190,7 +192,7 @@ async function sumOf(session: Session, query: string, name: string): Promise<num
 }
 
 async function readPrograms(session: Session, family: MysqlFamily, name: string): Promise<number> {
-  const rows = await session.query<{ bytes: string | number | null }>(bounded(PROGRAMS, family), [name, name, name])
+  const rows = await session.query<{ bytes: string | number | null }>(bounded(PROGRAMS, family, PROGRAMS_MS), [name, name, name])
   const programs = rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
   return programs + (await readEvents(session, family, name)) + (await readHiddenViews(session, name))
 }
