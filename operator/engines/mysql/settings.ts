@@ -180,6 +180,8 @@ const MYSQL: Settings = {
   // A snapshot that a tenant keeps makes the undo records of all tenants grow; their files shrink again once it is gone (bootstrap.ts).
   innodb_undo_log_truncate: 'ON',
   innodb_max_undo_log_size: '64M',
+  // By default a server with little to do would not truncate them for minutes.
+  innodb_purge_rseg_truncate_frequency: '16',
   sql_mode: SQL_MODE.mysql,
   // What the server names first in a handshake: old clients give up on a name that they do not know, whatever the account has.
   default_authentication_plugin: 'mysql_native_password',
