@@ -16,10 +16,10 @@ export const BEFORE_SCRIPTS = [
 export const AFTER_SCRIPTS = ["DELETE FROM mysql.global_priv WHERE User = 'root';"]
 
 /**
- * Option of the program that creates a data directory: tablespaces for undo records, which a server can only truncate when there are two. MySQL
- * 8.0 always has them.
+ * Option of the program of MySQL that creates a data directory: tablespaces for undo records, which a server can only truncate when there are two.
+ * MySQL 8.0 always has them. A MariaDB removes them at a start without the option, or does not start with it, depending on its version.
  */
 export const UNDO_TABLESPACES = '--loose-innodb-undo-tablespaces=2'
 
 /** Options of the server that reads the statements. */
-export const BOOTSTRAP = ['--log-warnings=0', '--enforce-storage-engine=', UNDO_TABLESPACES]
+export const BOOTSTRAP = ['--log-warnings=0', '--enforce-storage-engine=']

@@ -147,9 +147,6 @@ const RESOURCES: Settings = {
   innodb_buffer_pool_size: '64M',
   innodb_buffer_pool_load_at_startup: 'OFF',
   innodb_buffer_pool_dump_at_shutdown: 'OFF',
-  // A snapshot that a tenant keeps makes the undo records of all tenants grow; their files shrink again once it is gone (bootstrap.ts).
-  innodb_undo_log_truncate: 'ON',
-  innodb_max_undo_log_size: '128M',
 }
 
 /** Settings of a server with one database (docs/dedicated.md, "Sizes"). */
@@ -180,6 +177,11 @@ const EVENT_SCHEDULER: Readonly<Record<MysqlFamily, string>> = { mysql: 'DISABLE
 
 const MYSQL: Settings = {
   event_scheduler: EVENT_SCHEDULER.mysql,
+  // A snapshot that a tenant keeps makes the undo records of all tenants grow; their files shrink again once it is gone (bootstrap.ts).
+  innodb_undo_log_truncate: 'ON',
+  innodb_max_undo_log_size: '64M',
+  // By default a server with little to do would not truncate them for minutes.
+  innodb_purge_rseg_truncate_frequency: '16',
   sql_mode: SQL_MODE.mysql,
   // What the server names first in a handshake: old clients give up on a name that they do not know, whatever the account has.
   default_authentication_plugin: 'mysql_native_password',

@@ -51,8 +51,6 @@ interface LoginFacts extends Pick<Serving, 'pod' | 'address' | 'certificate'> {
   readonly ca: string
   readonly podNetworks: readonly string[]
   readonly exporterPassword: string | undefined
-  /** Whether the pod has a former version of its StatefulSet. */
-  readonly isFormer: boolean
 }
 
 interface PodFacts {
@@ -152,27 +150,26 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     const state = podState(surroundings.pod, (line) => engine.isShowable(line))
     if (state.phase !== 'serving' || !surroundings.pod) return state.phase === 'serving' ? { phase: 'starting' } : state
     if (typeof address === 'string') return { phase: 'starting', message: address }
-    const isFormer = isOutdated(surroundings.pod, children.statefulSets.get(keys.statefulSet))
     const running = await tryLogin(desired, {
-      isFormer,
       ...{ address, certificate, credentials, exporterPassword },
       ca: ca.certificate,
       podNetworks,
       service: surroundings.service,
       pod: surroundings.pod,
     })
+    const isFormer = isOutdated(surroundings.pod, children.statefulSets.get(keys.statefulSet))
     return heldBy(running, isFormer ? REPLACED : growing)
   }
 
   async function tryLogin(desired: DesiredServer, facts: LoginFacts): Promise<ServerState> {
-    const { service, ca, credentials, podNetworks, exporterPassword, isFormer, ...about } = facts
+    const { service, ca, credentials, podNetworks, exporterPassword, ...about } = facts
     const { engine, server, tls, access } = desired
     const host = settings.dial === 'name' ? serviceName(server.metadata) : (service.spec.clusterIP ?? '')
     const proof = tls ? { ca, client: await deps.adminCertificate() } : {}
     const target = {
       host,
       port: engine.port,
-      adminAddress: adminAddressOf(desired, { pod: about.pod, isFormer }),
+      adminAddress: adminAddressOf(desired, about.pod),
       ...proof,
       ...credentials,
       ...(access && { insiders: insidersOf(desired, podNetworks) }),
@@ -252,12 +249,9 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
 }
 
 /** Address for the administrator alone. Services do not have its port, so the operator dials the pod. */
-function adminAddressOf(
-  { adminPort: port }: DesiredServer,
-  { pod, isFormer }: Pick<LoginFacts, 'pod' | 'isFormer'>,
-): AdminTarget['adminAddress'] {
-  const host = pod.status?.podIP
-  return isFormer || port === undefined || host === undefined ? undefined : { host, port }
+function adminAddressOf({ adminPort: port }: DesiredServer, { status }: Pod): AdminTarget['adminAddress'] {
+  const host = status?.podIP
+  return port === undefined || host === undefined ? undefined : { host, port }
 }
 
 const heldBy = (state: ServerState, held: Held | undefined): ServerState =>

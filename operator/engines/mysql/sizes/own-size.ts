@@ -11,7 +11,7 @@ type ReadSize = (name: string) => Promise<number | undefined>
  * read some at a time: without a size limit, a tenant may create any number of tables and views, and their list would not fit into the
  * operator's memory.
  *
- * The size leaves out the text of views, triggers and routines, which on MySQL 8.0 needs one statement per view, and tables that a tenant put
+ * The size leaves out the text of views, triggers, routines and events, which on MySQL 8.0 needs one statement per view, and tables that a tenant put
  * in the shared tablespace of MySQL. While a tenant's lock hides the tables, those of engines other than InnoDB count with the size that was read last.
  */
 export function createOwnSize({ watch }: { readonly watch: Session }, family: MysqlFamily): ReadSize {

@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -157,8 +158,11 @@ describe.each(underTest(MOTORS))('a tenant of $motor and its server', ({ motor, 
       log_bin: 'OFF',
       character_set_server: 'utf8mb4',
       innodb_temp_data_file_path: 'ibtmp1:12M:autoextend:max:2G',
-      innodb_undo_log_truncate: 'ON',
     })
+    if (family === 'mysql') {
+      expect(settings.innodb_undo_log_truncate).toBe('ON')
+      expect((await readdir(bench.server.data)).filter((name) => /^undo_?00[12]$/.test(name))).toHaveLength(2)
+    }
     expect(settings).toMatchObject({
       secure_file_priv: expect.stringMatching(family === 'mariadb' ? /share\/charsets\/$/ : /^(NULL)?$/) as string,
     })
