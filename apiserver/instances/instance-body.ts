@@ -39,7 +39,10 @@ export const CreateInstanceBody = z
   .meta({
     id: 'CreateInstance',
     ...ONE_END_SCHEMA,
-    examples: [{ identifier: 'pr-42', region: EXAMPLE.region, motor: EXAMPLE.motor, ttl: 3600 }],
+    examples: [
+      { identifier: 'pr-42', region: EXAMPLE.region, motor: EXAMPLE.motor, ttl: 3600 },
+      { identifier: 'pr-42-documents', region: EXAMPLE.region, motor: 'mongodb-7.0.2', ttl: 3600 },
+    ],
   })
 export type CreateInstanceBody = z.output<typeof CreateInstanceBody>
 

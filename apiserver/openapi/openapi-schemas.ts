@@ -76,12 +76,17 @@ export function regionForExamples(regions: readonly Region[]): Region | undefine
   return regions.find(({ spec }) => spec.motors.length > 0) ?? regions[0]
 }
 
-/** Returns the document with an existing region in its examples, so that they work when pasted. Pure. */
+/** Returns the document with an existing region in its examples, and without those of motors that it does not run, so that they work when pasted. Pure. */
 export function withRegion(document: JsonObject, region: Region | undefined): JsonObject {
   if (!region) return document
   const { id, regionId, motors } = region.spec
   const motor = motors.find((served) => served.id === EXAMPLE.motor) ?? motors[0]
+  const isServed = (example: unknown): boolean =>
+    typeof example !== 'object' || example === null || !('region' in example && 'motor' in example && 'ttl' in example)
+      ? true
+      : motors.some((served) => served.id === example.motor)
   const put = (key: string, value: unknown): unknown => {
+    if (key === 'examples' && Array.isArray(value)) return value.filter(isServed)
     if (value === EXAMPLE.region) return id
     if (key === 'regionId' && value === EXAMPLE.regionId) return regionId
     return (key === 'motor' || key === 'engine') && value === EXAMPLE.motor && motor ? motor.id : value

@@ -147,5 +147,8 @@ test('examples name an existing region', () => {
   )
   expect(localized).toContain('"region":"11111111-2222-4333-8444-555555555555","motor":"postgresql-14.4.0"')
   expect(localized).not.toContain(EXAMPLE.region)
+  // The example of a motor that the region does not run is left out.
+  expect(JSON.stringify(document)).toContain('"identifier":"pr-42-documents"')
+  expect(localized).not.toContain('"identifier":"pr-42-documents"')
   expect(withRegion(document, undefined)).toBe(document)
 })

@@ -15,6 +15,8 @@ export interface AdminTarget {
   readonly ca?: string | undefined
   /** Client certificate and key of the administrator, in PEM; absent where the server does not require them. */
   readonly client?: { readonly certificate: string; readonly key: string } | undefined
+  /** Local address of the operator's connections. Absent: the choice of the machine. */
+  readonly source?: string | undefined
   /** Ranges whose clients {@link EngineAdmin.admit} always admits: those of the cluster's pods, or of this machine. Absent: none. */
   readonly insiders?: readonly string[] | undefined
   /** Whether clients reach the server by a port that a container publishes on loopback, so that it does not see their addresses. */

@@ -39,7 +39,10 @@ const SIZES = {
 } as const
 
 /** Returns the driver's options for a connection to a target. */
-export function dialling({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>, timeouts: Timeouts): MongoClientOptions {
+export function dialling(
+  { ca, client, source }: Pick<AdminTarget, 'ca' | 'client' | 'source'>,
+  timeouts: Timeouts,
+): MongoClientOptions {
   return {
     appName: 'mooring',
     directConnection: true,
@@ -48,6 +51,7 @@ export function dialling({ ca, client }: Pick<AdminTarget, 'ca' | 'client'>, tim
     // The default opens one more connection for each client.
     serverMonitoringMode: 'poll',
     ...(ca !== undefined && { tls: true, ca }),
+    ...(source !== undefined && { localAddress: source }),
     ...(client && { cert: client.certificate, key: client.key }),
   }
 }

@@ -89,8 +89,9 @@ interface Wire {
 }
 
 /** Connects to a server. Closes the connection after `timeoutMs`, which bounds the whole login. */
-function dial({ host, port, ca }: Pick<AdminTarget, 'host' | 'port' | 'ca'>, timeoutMs: number): Wire {
-  const socket: Socket = ca === undefined ? connect(port, host) : connectTls({ port, host, ca })
+function dial({ host, port, ca, source }: Pick<AdminTarget, 'host' | 'port' | 'ca' | 'source'>, timeoutMs: number): Wire {
+  const at = { port, host, ...(source !== undefined && { localAddress: source }) }
+  const socket: Socket = ca === undefined ? connect(at) : connectTls({ ...at, ca })
   const ended = new Promise((resolve) => socket.once('close', resolve))
   let failure = new MongoNetworkError('the server ended the connection')
   let received = Buffer.alloc(0)

@@ -21,6 +21,8 @@ interface MongodbServer {
   readonly tenants?: number
   /** Size of a dedicated server, from which memory and connections follow. Absent: a shared server. */
   readonly size?: EngineSize | undefined
+  /** Address whose connections the limit of connections does not count. Absent: it counts all. */
+  readonly unlimited?: string | undefined
   /** Whether an exporter reads the diagnostic data of the server. */
   readonly hasExporter?: boolean | undefined
 }
@@ -108,7 +110,7 @@ const CACHE_MIN = 0.25
 const cacheSizeGB = (size: EngineSize | undefined): number =>
   size === undefined ? CACHE_MIN : Math.max(CACHE_MIN, Math.floor((size.memoryMiB - 1_024) / 20.48) / 100)
 
-function network({ listen, port, tls, tenants = 50, size }: MongodbServer) {
+function network({ listen, port, tls, tenants = 50, size, unlimited }: MongodbServer) {
   const connections = size ? connectionsOf(size) : tenants * CONNECTIONS_PER_TENANT
   return {
     bindIp: listen,
@@ -117,6 +119,7 @@ function network({ listen, port, tls, tenants = 50, size }: MongodbServer) {
     // Any local process could connect to a Unix socket.
     unixDomainSocket: { enabled: false },
     maxIncomingConnections: connections + RESERVED_CONNECTIONS,
+    ...(unlimited !== undefined && { maxIncomingConnectionsOverride: [`${unlimited}/32`] }),
     // Versions before 5.0.32, 6.0.27 and 7.0.28 return memory of the server to a client without a login that sends a compressed message with
     // a wrong length (CVE-2025-14847). No client needs compression.
     compression: { compressors: 'disabled' },

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
@@ -132,7 +133,8 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
       admin: async () => {
         const host = adminHost(listen)
         const isPlain = isLoopback(program.tlsOnly ? listen : host)
-        return { host, ...(!isPlain && { ca: (await deps.certificate('elliptic')).ca }), ...way }
+        const source = isIPv4(host) ? program.adminSource : undefined
+        return { host, source, ...(!isPlain && { ca: (await deps.certificate('elliptic')).ca }), ...way }
       },
       bringUp: async (credentials, signal) => {
         const user = await confinement.userOf(metadata.uid)

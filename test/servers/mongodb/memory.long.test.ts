@@ -1,27 +1,13 @@
-import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
-import { promisify } from 'node:util'
-import type { Document } from 'mongodb'
 import { describe, expect, test } from 'vitest'
 import type { SessionBounds } from '../../../operator/engines/engine.ts'
 import { mongodbBench } from '../../support/mongodb/engine.ts'
+import { limitMemory, useUpMemory } from '../../support/mongodb/memory.ts'
 import { SERIES } from '../../support/mongodb/mongod.ts'
 import { LATER } from '../../support/patience.ts'
 
 const BOUNDS: SessionBounds = { statementMs: 600_000, idleTransactionMs: 600_000, sizeBytes: 1 << 30 }
 const code = (expected: string): Error => expect.objectContaining({ code: expected }) as Error
 const CALM = { cancelled: 0, ended: 0 }
-
-/** Value of an array that doubles with each of 24 steps, from eight elements on. */
-const DOUBLED: Document = {
-  $reduce: { input: { $range: [0, 24] }, initialValue: '$values', in: { $concatArrays: ['$$value', '$$value'] } },
-}
-
-/** Lets a server take at most 2 GiB of addresses more than now, as a machine without free memory would. */
-async function limitMemory(pid: number): Promise<void> {
-  const pages = Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[0])
-  await promisify(execFile)('prlimit', ['--pid', `${pid}`, `--as=${pages * 4_096 + 2 ** 31}`])
-}
 
 describe.each(SERIES)('a tenant that ends MongoDB for %s by memory', (series) => {
   const bench = mongodbBench(series, { capacity: 10 })
@@ -36,8 +22,7 @@ describe.each(SERIES)('a tenant that ends MongoDB for %s by memory', (series) =>
     await (await bench.as(neighbour)).db('neighbour').collection('kept').insertOne({ n: 1 })
     await limitMemory(bench.server.pid())
     expect(await bench.admin.enforce(BOUNDS)).toEqual(CALM)
-    const stages = [{ $project: { n: { $size: DOUBLED } } }]
-    await expect(client.db('greedy').collection('one').aggregate(stages).toArray()).rejects.toThrow()
+    await expect(useUpMemory(client, 'greedy')).rejects.toThrow()
     expect(await bench.server.stopped()).not.toBe(0)
 
     await bench.server.restart()

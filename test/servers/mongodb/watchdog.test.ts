@@ -105,18 +105,20 @@ describe.each(SERIES)('The watchdog of MongoDB for %s', (series) => {
   test('restarts a server whose connections are all taken, and reaches it meanwhile', async () => {
     const victim = await bench.tenant('victim')
     await (await bench.as(victim)).db('victim').collection('kept').insertOne({ n: 1 })
-    await using watching = connect(bench.server.target)
-    await watching.watch.command('admin', { ping: 1 })
     const release = flood(bench.server.target.port)
     onTestFinished(release)
     await expect
       .poll(async () =>
-        bench.admin.verify(victim).then(
+        bench.as(victim).then(
           () => 'open',
           () => 'full',
         ),
       )
       .toBe('full')
+    // The limit does not count the operator's connections, new ones included.
+    await using watching = connect(bench.server.target)
+    await watching.watch.command('admin', { ping: 1 })
+    await bench.admin.verify(await bench.tenant('late'))
     // A server that has just started is not restarted, since a flood would keep it from serving.
     expect(await bench.admin.enforce(BOUNDS)).toEqual({ cancelled: 0, ended: 0 })
     const enforce = createWatchdog({ connection: watching, admin: 'mooring', waiting: new Set(), restartIntervalMs: 0 })

@@ -29,6 +29,9 @@ const MYSQL = [
 const MONGOSH = 'mongosh@2.12.0'
 const PYMYSQL = { name: 'PyMySQL', version: '1.2.4' } as const
 
+/** PyMongo and the package that it cannot be imported without. */
+const PYMONGO = ['pymongo==4.20.0', 'dnspython==2.9.2'] as const
+
 /** Runs a program and returns its stdout. @throws Error with its stderr when it fails */
 export async function runProgram([path = '', ...args]: readonly string[], input = ''): Promise<string> {
   const child = spawn(path, args, { stdio: ['pipe', 'pipe', 'pipe'] })
@@ -96,6 +99,16 @@ export async function pythonWithPymysql(): Promise<readonly string[]> {
       ...['python3', '-m', 'pip', 'install', '--quiet', '--no-deps', '--target', work],
       `${PYMYSQL.name}==${PYMYSQL.version}`,
     ])
+  }
+  return ['env', `PYTHONPATH=${directory}`, 'python3', '-S', '-c']
+}
+
+/** Returns the command of a Python that has PyMongo and what it needs. The arguments are a program and its arguments. */
+export async function pythonWithPymongo(): Promise<readonly string[]> {
+  const directory = join(CACHE, PYMONGO.join('-').replaceAll('==', '-'))
+  if (!(await exists(directory))) {
+    const options = ['--quiet', '--no-deps', '--only-binary=:all:']
+    await install(directory, (work) => ['python3', '-m', 'pip', 'install', ...options, '--target', work, ...PYMONGO])
   }
   return ['env', `PYTHONPATH=${directory}`, 'python3', '-S', '-c']
 }

@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Document, MongoClient } from 'mongodb'
@@ -65,7 +66,8 @@ export async function startMongod(series: Series, { tls, capacity = 50 }: Mongod
   const root = await mkdtemp(join(await scratch(), 'mongod-'))
   const paths = serverPaths(root, 'server')
   const { listen, host } = tls ?? { listen: '127.0.0.1', host: '127.0.0.1' }
-  const target: AdminTarget = { host, port: await freePort(), ca: tls?.ca, ...ADMIN }
+  const source = isIPv4(host) ? mongodb.adminSource : undefined
+  const target: AdminTarget = { host, port: await freePort(), ca: tls?.ca, source, ...ADMIN }
   await makeDirectories(paths, user)
   await makeEmpty(paths.data, user)
   const files = mongodb.configure({
@@ -109,7 +111,7 @@ export async function startMongod(series: Series, { tls, capacity = 50 }: Mongod
     stopped: () => server.exited,
     async client({ user, password, database = user } = { ...ADMIN, database: 'admin' }) {
       const client = new MongoClient(addressOf(target), {
-        ...dialling(target, TIMEOUTS),
+        ...dialling({ ca: target.ca }, TIMEOUTS),
         auth: { username: user, password },
         authSource: database,
         maxPoolSize: 1,
@@ -118,7 +120,7 @@ export async function startMongod(series: Series, { tls, capacity = 50 }: Mongod
       await client.connect()
       return client
     },
-    nameless: () => new MongoClient(addressOf(target), dialling(target, TIMEOUTS)).connect(),
+    nameless: () => new MongoClient(addressOf(target), dialling({ ca: target.ca }, TIMEOUTS)).connect(),
     async command(database, command) {
       await using client = new MongoClient(addressOf(target), {
         ...dialling(target, TIMEOUTS),

@@ -13,6 +13,8 @@ import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type Login
 const CONFIG = 'mongod.conf'
 const KEY_FILE = 'keyfile'
 const LOGIN_MS = 2_000
+/** Address of this machine that no client uses unless it chooses to. */
+const ADMIN_SOURCE = '127.0.0.2'
 
 function configure({ listen, port, password, capacity, size, certificate }: DesiredConfig): readonly ConfigFile[] {
   const tls = { certificateKeyFile: `${at.config}/server.pem`, caFile: `${at.config}/ca.crt` }
@@ -24,6 +26,7 @@ function configure({ listen, port, password, capacity, size, certificate }: Desi
     logFile: `${at.log}/mongod.log`,
     tenants: capacity,
     size,
+    unlimited: ADMIN_SOURCE,
   })
   return [
     { name: CONFIG, content: conf },
@@ -78,6 +81,7 @@ export const mongodb: EngineProgram = {
   logIn: (target) => logInToMongodb(target),
   // SIGUSR1 opens the log file anew. Certificates are reloaded by a command at the admin's login.
   signals: { reload: 'SIGUSR1', fast: 'SIGTERM', immediate: 'SIGKILL' },
+  adminSource: ADMIN_SOURCE,
   tlsOnly: true,
   // A shutdown waits for an expression that no kill interrupts (operator/engines/mongodb/watchdog.ts).
   mayHang: true,

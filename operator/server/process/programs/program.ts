@@ -136,6 +136,11 @@ export interface EngineProgram {
     /** Signal that ends the server as a crash would. */
     readonly immediate: NodeJS.Signals
   }
+  /**
+   * Local address of the admin's connections to a server on IPv4, which the server's limit of connections exempts. Absent: the choice of the
+   * machine.
+   */
+  readonly adminSource?: string
   /** Whether a server that listens off loopback requires TLS of connections from loopback, too. */
   readonly tlsOnly?: boolean
   /** Whether the server may stop accepting logins without ending, so that it has to be watched. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { mkdtempDisposable } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Tenant } from '../../../support/api/tenant.ts'
 import { openDeployment } from '../../../support/deployment/deployment.ts'
 import { openMongodb } from '../../../support/families/family-client.ts'
-import { mongosh, runProgram } from '../../../support/families/programs.ts'
+import { mongosh, pythonWithPymongo, runProgram } from '../../../support/families/programs.ts'
 import { usableUri } from '../../../support/families/usable-uri.ts'
 
 const deployment = openDeployment()
@@ -60,6 +61,43 @@ describe.each(['mongodb-5.0.9', 'mongodb-7.0.2'])('on %s', (motor) => {
     } finally {
       await connection.close()
     }
+  })
+
+  test('mongoose watches a model', async () => {
+    await using directory = await scratch()
+    const instance = await acme.instance({ motor })
+    const connection = await mongoose.createConnection(await usableUri(instance, directory.path)).asPromise()
+    try {
+      const Ship = connection.model('Ship', new mongoose.Schema({ name: String }))
+      await Ship.create({ name: 'before' })
+      const changes = Ship.watch()
+      const next = once(changes, 'change')
+      await once(changes, 'ready')
+      await Ship.create({ name: 'after' })
+      expect(await next).toMatchObject([{ operationType: 'insert', fullDocument: { name: 'after' } }])
+      await changes.close()
+    } finally {
+      await connection.close()
+    }
+  })
+
+  test('PyMongo commits a transaction, and its change stream reports it', async () => {
+    await using directory = await scratch()
+    const instance = await acme.instance({ motor })
+    const script = `
+import json, sys
+from pymongo import MongoClient
+client = MongoClient(sys.argv[1])
+items = client.get_default_database().items
+items.insert_one({'name': 'before'})
+with client.get_default_database().watch() as changes:
+    changes.try_next()
+    with client.start_session() as session:
+        session.with_transaction(lambda session: items.insert_one({'name': 'inside'}, session=session))
+    change = changes.next()
+print(json.dumps([change['operationType'], change['fullDocument']['name'], sorted(one['name'] for one in items.find())]))`
+    const output = await runProgram([...(await pythonWithPymongo()), script, await usableUri(instance, directory.path)])
+    expect(JSON.parse(output)).toEqual(['insert', 'inside', ['before', 'inside']])
   })
 
   test('a transaction that is aborted leaves nothing', async () => {
