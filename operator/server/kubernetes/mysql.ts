@@ -110,6 +110,7 @@ const podOf = (family: MysqlFamily): EnginePod => ({
   serve: ['sh', `${at.config}/${SERVE}`],
   stop: ['sh', '-c', 'kill -TERM 1'],
   logIn: logInToMysql,
+  refusals: { password: 'ER_ACCESS_DENIED_ERROR', handshake: 'HANDSHAKE_SSL_ERROR' },
   async reload({ user, password, ...target }) {
     const client = await driver.createConnection({ ...dialling(target, TIMEOUTS), user, password })
     try {
