@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempDisposable, readFile } from 'node:fs/promises'
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,6 +8,7 @@ import { parse } from 'yaml'
 import { z } from 'zod'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { mariadbCommand } from '../support/families/programs.ts'
 
 // The jobs of docs/ci.md as a CI runner executes them: each step in a shell that ends at the first failure.
 
@@ -81,6 +82,16 @@ test.each([
   await runJob(scripts.delete, identifier)
   expect(await listed()).toEqual([])
   await runJob(scripts.delete, identifier)
+})
+
+test('the documented script for MySQL and MariaDB logs in with a file of options', async () => {
+  const part = (await readFile(DOCUMENT, 'utf8')).split(/^## /m).find((text) => text.startsWith('MySQL and MariaDB\n')) ?? ''
+  const script = /```sh\n([\s\S]*?)```/.exec(part)?.[1] ?? ''
+  await using bin = await mkdtempDisposable(join(tmpdir(), 'mooring-bin-'))
+  // The client of the tests is not installed.
+  const command = (await mariadbCommand()).map((word) => `'${word}'`).join(' ')
+  await writeFile(join(bin.path, 'mariadb'), `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o755 })
+  expect(await runJob([`PATH="${bin.path}:$PATH"\n${script}`], 'shop-mariadb')).toContain('10.11.19-MariaDB')
 })
 
 test('an admin creates the API token for pipelines with the documented command', async () => {

@@ -5,6 +5,9 @@ import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
 import type { LoginAnswer } from '../process/programs/program.ts'
 import { createAnswering, type Serving } from './answering.ts'
 import { pod } from '../../../test/support/operator/kubernetes-objects.ts'
+import type { EnginePod } from './engine-pod.ts'
+import { mongodbPod } from './mongodb.ts'
+import { mysqlPod } from './mysql.ts'
 import { postgresqlPod } from './postgresql.ts'
 
 const now = new Date()
@@ -17,7 +20,11 @@ interface Traits {
 }
 
 /** Pod with given responses to logins, and an API server that records deleted pods. `shown`: certificate of the server. */
-function stage({ shown, reload }: Pick<Traits, 'shown' | 'reload'> = {}) {
+function stage({
+  shown,
+  reload,
+  engine = postgresqlPod,
+}: Pick<Traits, 'shown' | 'reload'> & { readonly engine?: EnginePod } = {}) {
   const deleted: string[] = []
   const store: Parameters<typeof createAnswering>[0]['store'] = {
     mergePatch: () => (shown ? Promise.resolve() : Promise.reject(new Error('nothing is to be patched'))) as never,
@@ -27,7 +34,7 @@ function stage({ shown, reload }: Pick<Traits, 'shown' | 'reload'> = {}) {
   const ask = (login: LoginAnswer, password = 'drawn') => {
     const serving: Serving = {
       engine: {
-        ...postgresqlPod,
+        ...engine,
         logIn: (_target, onCertificate) => {
           if (shown) onCertificate(new X509Certificate(shown))
           return Promise.resolve(login)
@@ -48,13 +55,13 @@ function stage({ shown, reload }: Pick<Traits, 'shown' | 'reload'> = {}) {
 const refused = (code: string): LoginAnswer => ({ login: 'refused', code })
 
 test.each([
-  { what: 'the password of its Secret', code: '28P01' },
-  { what: 'the password of its Secret (MySQL)', code: 'ER_ACCESS_DENIED_ERROR' },
-  { what: 'the password of its Secret (MongoDB)', code: '18' },
-  { what: 'a certificate that is trusted', code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
-  { what: 'a certificate that is trusted (MySQL)', code: 'HANDSHAKE_SSL_ERROR' },
-])('a server without $what is restarted once', async ({ code }) => {
-  const { ask, deleted } = stage()
+  { what: 'the password of its Secret', code: '28P01', engine: postgresqlPod },
+  { what: 'the password of its Secret (MySQL)', code: 'ER_ACCESS_DENIED_ERROR', engine: mysqlPod },
+  { what: 'the password of its Secret (MongoDB)', code: '18', engine: mongodbPod },
+  { what: 'a certificate that is trusted', code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', engine: postgresqlPod },
+  { what: 'a certificate that is trusted (MySQL)', code: 'HANDSHAKE_SSL_ERROR', engine: mysqlPod },
+])('a server without $what is restarted once', async ({ code, engine }) => {
+  const { ask, deleted } = stage({ engine })
   expect(await ask(refused(code))).toMatchObject({ phase: 'starting' })
   expect(deleted).toEqual(['pg-1-0'])
   expect(await ask(refused(code))).toMatchObject({ phase: 'failed', reason: 'Crashed' })

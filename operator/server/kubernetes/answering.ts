@@ -36,11 +36,6 @@ interface Refusal {
   readonly fault: string
 }
 
-/** Code of MySQL's driver for every failed handshake. */
-const NO_HANDSHAKE = 'HANDSHAKE_SSL_ERROR'
-/** Codes of a wrong password: SQL state of PostgreSQL, name of MySQL and MariaDB, number of MongoDB. Secret and engine differ. */
-const WRONG_PASSWORD = new Set(['28P01', 'ER_ACCESS_DENIED_ERROR', '18'])
-
 /** Value of an annotation of a pod. */
 interface Announcement {
   readonly annotation: string
@@ -102,10 +97,12 @@ export function createAnswering({ store, logger }: AnsweringDeps): (serving: Ser
   }
 
   async function refused(serving: Serving, newest: string, code: string): Promise<ServerState> {
-    if (UNTRUSTED.has(code) || code === NO_HANDSHAKE)
+    const { refusals } = serving.engine
+    if (UNTRUSTED.has(code) || code === refusals.handshake)
       return restart(serving, { code, desired: newest, fault: 'its certificate is not trusted' })
     const desired = createHash('sha256').update(serving.target.password).digest('hex')
-    if (WRONG_PASSWORD.has(code)) return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
+    if (code === refusals.password)
+      return restart(serving, { code, desired, fault: 'it does not have the password of its Secret' })
     return { phase: 'failed', reason: 'Crashed', message: `it rejects the admin's login (${code})` }
   }
 

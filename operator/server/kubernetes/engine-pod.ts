@@ -77,6 +77,8 @@ export interface EnginePod {
   readonly stop: readonly string[]
   /** Makes one attempt of at most 2 s. `onCertificate` receives the certificate that the server showed. */
   logIn(target: AdminTarget, onCertificate: (certificate: X509Certificate) => void): Promise<LoginAnswer>
+  /** Codes of a refused `logIn` that say what the server lacks. `handshake`: for every failed TLS handshake, where the driver hides its cause. */
+  readonly refusals: { readonly password: string; readonly handshake?: string }
   /**
    * Makes the server load its certificate again. No session ends.
    * @returns false when this version loads it only at its start

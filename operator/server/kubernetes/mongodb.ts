@@ -44,6 +44,8 @@ export const mongodbPod: EnginePod = {
   stop: ['sh', '-c', 'kill -TERM 1'],
   // A pod reaches itself by no other address: its Service is behind its NetworkPolicy.
   logIn: (target, onCertificate) => logInToMongodb(target, { member: `127.0.0.1:${PORT}`, onCertificate }),
+  // AuthenticationFailed of MongoDB.
+  refusals: { password: '18' },
   // Each login of the admin makes the server load its certificate (engines/mongodb/replica-set.ts).
   reload: () => Promise.resolve(true),
   isShowable: (line) => mongodb.isShowable(line),

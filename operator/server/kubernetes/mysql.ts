@@ -117,6 +117,7 @@ const podOf = (family: MysqlFamily): EnginePod => ({
   serve: ['sh', `${at.config}/${SERVE}`],
   stop: ['sh', '-c', 'kill -TERM 1'],
   logIn: logInToMysql,
+  refusals: { password: 'ER_ACCESS_DENIED_ERROR', handshake: 'HANDSHAKE_SSL_ERROR' },
   async reload(target) {
     const client = await logInAsAdmin(target, TIMEOUTS)
     try {

@@ -138,6 +138,7 @@ export const postgresqlPod: EnginePod = {
   // The default stop signal makes PostgreSQL wait for its last client.
   stop: ['sh', '-c', 'kill -INT 1'],
   logIn: logInToPostgresql,
+  refusals: { password: '28P01' },
   async reload(target) {
     const client = new pg.Client({
       ...dialling(target, TIMEOUTS),

@@ -123,7 +123,7 @@ export async function mongosh(): Promise<readonly string[]> {
   return [process.execPath, program, '--quiet', '--norc']
 }
 
-const exists = (path: string): Promise<boolean> =>
+export const exists = (path: string): Promise<boolean> =>
   access(path).then(
     () => true,
     () => false,

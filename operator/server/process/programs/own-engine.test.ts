@@ -51,7 +51,7 @@ const rows: readonly { does: string; output: string; motor: Motor; compatible: C
   {
     does: 'refuses another series',
     output: 'mysqld  Ver 8.4.0 for Linux on x86_64',
-    motor: 'mysql-5.7.38',
+    motor: 'mysql-8.0.29',
     compatible: 'nearest',
     says: 'is version 8.4.0, of another series',
   },

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { FAMILIES, type Family, Motor, partsOf } from '../../../../crds/motor.ts'
 import { MooringError, hasCode } from '../../../../shared/errors.ts'
+import { seriesOf } from '../../series.ts'
 import { makeOpenDirectory, publishDirectory } from '../files/open-directory.ts'
 import type { EngineUser } from '../spawn/engine-user.ts'
 import { type Binaries, candidatesFor, type CompatibleMotors } from './binaries.ts'
@@ -84,15 +85,18 @@ export function versionFor(motor: Motor, output: string, { compatible, unusable 
     const found = FAMILIES.find((name) => name === family)
     throw unusable(`is ${found === undefined ? 'no server that Mooring knows' : `a server of ${found}`}`)
   }
-  if (!seriesFor(motor).includes(seriesOf(version))) throw unusable(`is version ${version}, of another series than the motor`)
+  if (!seriesFor(motor).includes(seriesOf(family, version)))
+    throw unusable(`is version ${version}, of another series than the motor`)
   if (!isSameVersion(version, wanted.version) && compatible === 'exact')
     throw unusable(`is version ${version}; start with --compatible-motors to serve the motor with it`)
   return version
 }
 
 /** Series that may serve a motor: its own, and that of the server by which `npm run engines` serves it. */
-const seriesFor = (motor: Motor): readonly string[] =>
-  [partsOf(motor).version, ...candidatesFor(motor, 'nearest').map(({ version }) => version)].map(seriesOf)
+function seriesFor(motor: Motor): readonly string[] {
+  const { family, version } = partsOf(motor)
+  return [version, ...candidatesFor(motor, 'nearest').map((binaries) => binaries.version)].map((each) => seriesOf(family, each))
+}
 
 const unusable = (setting: string, why: string, cause?: unknown): MooringError =>
   new MooringError(ENGINE_UNUSABLE, `${setting}: the program ${why}`, { cause })
@@ -127,9 +131,6 @@ function familyIn(output: string): Family | undefined {
   if (!/\bVer \d/.test(output)) return undefined
   return /\bVer \S*MariaDB/.test(output) ? 'mariadb' : 'mysql'
 }
-
-/** Returns the series of a version: its first number. */
-const seriesOf = (version: string): string => version.split('.')[0] ?? ''
 
 /** Whether two versions are equal: PostgreSQL names 15.4.0 as 15.4. */
 export function isSameVersion(one: string, other: string): boolean {
