@@ -15,7 +15,7 @@ describe.each(motorsUnderTest().filter((motor) => /^(mysql|mariadb)-/.test(motor
     const editor = acme.as('editor')
     const source = await acme.instance({ motor })
     const session = await openMysql(source)
-    for (const statement of nestedViews(14)) await session.query(statement)
+    for (const statement of nestedViews(13)) await session.query(statement)
     await session.end()
     const body = deployment.instanceBody({ identifier: 'copy', motor, template: source.id })
     const answer = await editor('POST', '/v1/instances', { body })

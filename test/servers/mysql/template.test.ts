@@ -6,7 +6,7 @@ import { nestedViews, TOP_VIEW } from '../../support/mysql/nested-views.ts'
 import { MOTORS } from '../../support/mysql/server.ts'
 
 /** Levels of views that take several times as long to open as the engine allows. */
-const LEVELS = 14
+const LEVELS = 13
 
 interface Templates {
   /** Claims a template, and runs statements as its tenant. */
