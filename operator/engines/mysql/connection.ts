@@ -97,8 +97,11 @@ export function diallingAdmin(target: Omit<AdminTarget, 'user' | 'password'>, ti
   return adminAddress && { ...dialling(target, timeouts), stream: () => reach(adminAddress) }
 }
 
-/** Errors of an address at which nothing listens. */
-const UNREACHED: readonly (string | undefined)[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH']
+/** Errors of an address at which nothing listens. The proxy of Docker accepts a connection to such a port, and closes it. */
+const UNREACHED: readonly (string | undefined)[] = [
+  ...['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ...['ECONNRESET', 'PROTOCOL_CONNECTION_LOST'],
+]
 
 /**
  * Runs `dial` for the administrator's own address. Where there is none, nothing listens there or its connections are used up, runs it for the
