@@ -23,7 +23,9 @@ describe.each(motorsUnderTest().filter((motor) => /^(mysql|mariadb)-/.test(motor
     expect(answer.body.error.details).toEqual([
       { field: 'template', message: expect.stringContaining(`the view ${TOP_VIEW} `) as string },
     ])
-    expect((await editor('GET', '/v1/instances?identifier=copy')).body.data.instances).toEqual([])
+    // It is deleted after the answer.
+    const left = async () => (await editor('GET', '/v1/instances?identifier=copy')).body.data.instances
+    await expect.poll(left).toEqual([])
     await (await openMysql(await acme.instance({ motor }))).end()
     await (await openMysql(source)).end()
     await expectSuccess(editor('DELETE', `/v1/instances/${source.id}`))
