@@ -67,15 +67,13 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
   const placement = placementOf({ instance, credentials, server })
-  // A reset makes the database on another server than the lost one: the Secret names that first.
-  const isMoving = credentials !== undefined && server !== undefined && credentials.server !== server.metadata.name
   const observed: Observed = {
     instance,
     now: deps.now().getTime(),
     full: undefined,
     region: regionOf(deps, instance),
     placement,
-    secret: isMoving ? { ...credentials, tidy: false } : secret,
+    secret: isMoving(credentials, server) ? { ...credentials, tidy: false } : secret,
     template: instance.spec.templateRef === undefined ? 'none' : template?.status?.name === undefined ? 'missing' : 'ready',
     oversize: deps.suspicions.oversize.has(instance.metadata.uid),
     missing: await isMissing(deps, { instance, server, open }),
@@ -86,6 +84,10 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const allowed = allowedExtensions(regionIn(deps, instance), instance.spec.motor)
   return { observed, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
 }
+
+/** Whether a reset makes the database on another server than the lost one, which the Secret still names. */
+const isMoving = (credentials: Credentials | undefined, server: DatabaseServer | undefined): credentials is Credentials =>
+  credentials !== undefined && server !== undefined && credentials.server !== server.metadata.name
 
 /** Reads the Secret. Clean-up does not depend on it: in a namespace that is being deleted, it may be gone or not readable. */
 async function secretOf({ store, ca }: ObserveDeps, instance: SharedInstance): Promise<Kept> {
@@ -107,15 +109,17 @@ type Kept = Credentials | 'damaged' | 'foreign' | undefined
  * write Secrets could put any name there: a server of another region or motor, or a deleted one, does not count.
  */
 function whereItMayLive({ servers }: ObserveDeps, { spec, status }: SharedInstance, secret: Kept): Kept {
-  if (typeof secret !== 'object' || status?.serverRef !== undefined) return secret
-  // Its server is gone, and its name is known: a reset keeps the password, wherever the Secret says that it was.
-  if (status?.name !== undefined) return secret
+  // A claimed database that left a lost server has no server in its status, but a reset keeps its password.
+  if (typeof secret !== 'object' || status?.name !== undefined) return secret
   const server = servers.get({ namespace: SHARED_NAMESPACE, name: secret.server })
   if (server?.spec.tenancy !== 'shared') return 'damaged'
   // A copy is on the server of its template.
-  const isAlike = server.spec.region === spec.region && server.spec.motor === spec.motor
-  return isAlike || spec.templateRef !== undefined ? secret : 'damaged'
+  return serves(server, spec) || spec.templateRef !== undefined ? secret : 'damaged'
 }
+
+/** Whether the server is a shared one of this region and motor. */
+const serves = (server: DatabaseServer | undefined, { region, motor }: SharedInstance['spec']): boolean =>
+  server?.spec.tenancy === 'shared' && server.spec.region === region && server.spec.motor === motor
 
 function templateOf({ instances }: ObserveDeps, { spec, metadata }: SharedInstance): SharedInstance | undefined {
   const template = spec.templateRef && instances.get({ namespace: metadata.namespace, name: spec.templateRef.name })
@@ -151,8 +155,7 @@ function chosenBefore(
 ): string | undefined {
   if (status?.name === undefined || credentials === undefined) return credentials?.server
   const server = servers.get({ namespace: SHARED_NAMESPACE, name: credentials.server })
-  const isAlike = server?.spec.tenancy === 'shared' && server.spec.region === spec.region && server.spec.motor === spec.motor
-  return isAlike ? credentials.server : undefined
+  return serves(server, spec) ? credentials.server : undefined
 }
 
 function newServerOf(deps: ObserveDeps, { instance, template }: Chosen): DatabaseServer | undefined {

@@ -202,11 +202,7 @@ function planUnreachable(observed: Observed, placement: Exclude<Placement, { rea
 function planPresent(observed: Observed, at: ServerAddress): Plan {
   const { status, spec } = observed.instance
   const login = wantsLogin(observed)
-  const ofPassword = passwordSteps(passwordOf(observed), at)
-  // A database that is made anew gets the password of the Secret, which names the server first.
-  const steps = observed.missing
-    ? [...ofPassword.filter((step) => step !== 'password'), ...resetSteps(observed), ...extensionSteps(observed)]
-    : [...resetSteps(observed), ...extensionSteps(observed), ...ofPassword]
+  const steps = stepsFor(observed, at)
   // Logins are disabled before a reset, which may fail or take long.
   const actions = login ? [...steps, ...loginSteps(observed, login)] : [...loginSteps(observed, login), ...steps]
   // A login that is made anew is enabled.
@@ -214,6 +210,14 @@ function planPresent(observed: Observed, at: ServerAddress): Plan {
   if (login && (observed.inDoubt || actions.some((action) => !KEEPS_LOGIN.has(action)))) actions.push('verify')
   const resetVersion = blockerOf(observed) ? (status?.resetVersion ?? 0) : spec.resetVersion
   return { actions, decision: loginDecision(observed, login), inForce: { login, resetVersion } }
+}
+
+function stepsFor(observed: Observed, at: ServerAddress): readonly Action[] {
+  const ofDatabase = [...resetSteps(observed), ...extensionSteps(observed)]
+  const ofPassword = passwordSteps(passwordOf(observed), at)
+  if (!observed.missing) return [...ofDatabase, ...ofPassword]
+  // A database that is made anew gets the password of the Secret, which names the server first.
+  return [...ofPassword.filter((step) => step !== 'password'), ...ofDatabase]
 }
 
 /** Actions that leave the login unchanged. */

@@ -1,5 +1,4 @@
-import { readFile } from 'node:fs/promises'
-import { glob } from 'node:fs/promises'
+import { glob, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { documentedMetrics } from '../support/documented-metrics.ts'
@@ -12,7 +11,8 @@ async function registeredMetrics(): Promise<readonly string[]> {
   const names: string[] = []
   for await (const path of glob(COMPONENTS, { cwd: ROOT, exclude: (name) => name.endsWith('.test.ts') })) {
     const text = await readFile(join(ROOT, path), 'utf8')
-    names.push(...[...text.matchAll(/\bname: '(mooring_[a-z_]+)'/g)].map(([, name = '']) => name))
+    if (!text.includes("from 'prom-client'")) continue
+    names.push(...[...text.matchAll(/'(mooring_[a-z_]+)'/g)].map(([, name = '']) => name))
     if (!text.includes('name: `mooring_database_${name}`')) continue
     names.push(...[...text.matchAll(/^  (\w+): \['\w+', '/gm)].map(([, name = '']) => `mooring_database_${name}`))
   }

@@ -57,9 +57,9 @@ const untilLost = (operator: RunningOperator, message: string) =>
     return ready?.reason === 'DatabaseMissing' && ready.message.includes(message)
   })
 
-async function reset({ store, untilInstance }: RunningOperator): Promise<void> {
-  await store.mergePatch(SharedInstance, tenant, { spec: { resetVersion: 1 } })
-  await untilInstance(tenant.name, (now) => now?.status?.resetVersion === 1 && isSettled(now))
+async function reset(operator: RunningOperator): Promise<void> {
+  await operator.store.mergePatch(SharedInstance, tenant, { spec: { resetVersion: 1 } })
+  await operator.untilInstance(tenant.name, (now) => now?.status?.resetVersion === 1 && isSettled(now))
 }
 
 test('an instance whose server is gone is not ready, and a reset makes its database on another one with its password', async () => {
