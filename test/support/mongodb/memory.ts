@@ -3,9 +3,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Document, MongoClient } from 'mongodb'
 
-/** Array that doubles with each of 24 steps, from eight elements on. No setting bounds it, and no kill ends it. */
+/** Array that doubles with each of 23 steps, from eight elements on. No setting bounds it, and no kill ends it. */
 const DOUBLED: Document = {
-  $reduce: { input: { $range: [0, 24] }, initialValue: '$values', in: { $concatArrays: ['$$value', '$$value'] } },
+  $reduce: { input: { $range: [0, 23] }, initialValue: '$values', in: { $concatArrays: ['$$value', '$$value'] } },
 }
 
 /** Runs a statement of a tenant that takes some gigabytes of memory within seconds. @throws errors of the driver when the server ends */
