@@ -3,7 +3,8 @@ import { MooringError } from '../../../shared/errors.ts'
 import { type Catalog, EngineCode, LoginState, type TenantState } from '../engine.ts'
 import type { Connection, Session } from './connection.ts'
 import { surveyOperations } from './survey.ts'
-import { discardedBy, loginOf, readUser, type RoleDocument, rolesOf, type UserDocument, usersOf } from './users.ts'
+import { discardedBy } from './discarded-databases.ts'
+import { loginOf, readUser, type RoleDocument, rolesOf, type UserDocument, usersOf } from './users.ts'
 
 /** Databases of the server itself. */
 const OWN: ReadonlySet<string> = new Set(['admin', 'config', 'local'])

@@ -1,7 +1,7 @@
 import type { EngineAdmin } from '../engine.ts'
 import type { Connection } from './connection.ts'
 import type { Lifecycle } from './lifecycle.ts'
-import { listDiscarded } from './users.ts'
+import { listDiscarded } from './discarded-databases.ts'
 
 /** Time in ms after which the removal of a discarded database is tried again, when an operation in it goes on. */
 const IN_USE_MS = 5_000

@@ -7,19 +7,8 @@ import type { Connection } from './connection.ts'
 import { assertCopyable, copyDatabase } from './copy.ts'
 import { ServerCode, serverCodeOf } from './errors.ts'
 import { endWork } from './sessions.ts'
-import {
-  absent,
-  changeUser,
-  isGranted,
-  listDiscarded,
-  markDiscarded,
-  readUser,
-  removeUser,
-  setPrivileges,
-  unmark,
-  userDocument,
-  writeUser,
-} from './users.ts'
+import { listDiscarded, markDiscarded, removeUser, unmark } from './discarded-databases.ts'
+import { absent, changeUser, isGranted, readUser, setPrivileges, userDocument, writeUser } from './users.ts'
 
 interface Deps {
   readonly connection: Connection

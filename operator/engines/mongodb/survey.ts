@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Session } from './connection.ts'
 import { killSessions, listOperations, listOwn, type Operation, type Scope, unlessTooLarge, wake } from './sessions.ts'
-import { listDiscarded, usersOf } from './users.ts'
+import { listDiscarded } from './discarded-databases.ts'
+import { usersOf } from './users.ts'
 
 /** Maximum time for operations of killed sessions to end, and the time between two checks. */
 const END_MS = 1_000

@@ -16,7 +16,8 @@ describe.each(SERIES)('an operation on MongoDB for %s that no kill interrupts', 
   async function loop(name: string, kind: 'read' | 'update'): Promise<void> {
     await startStubborn(await bench.as(await bench.tenant(name)), name, kind)
     const stages = [{ $currentOp: { allUsers: true } }, { $match: { 'effectiveUsers.db': name, active: true } }]
-    const running = async () => (await bench.server.command('admin', { aggregate: 1, pipeline: stages, cursor: {} })).cursor as unknown
+    const running = async () =>
+      (await bench.server.command('admin', { aggregate: 1, pipeline: stages, cursor: {} })).cursor as unknown
     await expect.poll(running, SOON).toMatchObject({ firstBatch: [{ ns: `${name}.one` }] })
   }
 
