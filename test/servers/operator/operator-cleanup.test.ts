@@ -136,21 +136,23 @@ test('a deletion reports CleanupBlocked while the server is down, until the serv
   for (const name of left) await admin.drop(name)
 })
 
-test('a deletion reports CleanupBlocked while its database cannot be closed, until the deletion is forced', async () => {
+test('a deletion reports CleanupBlocked while its server takes no writes, until the deletion is forced', async () => {
   await using operator = await startOperator({ target: server.target })
   await operator.create('stuck')
   await ready(operator, 'stuck')
   const admin = await server.client()
   const { status } = operator.instances.get({ namespace: NAMESPACE, name: 'stuck' }) ?? {}
   const name = status?.name ?? ''
-  // The operator ends no session of the administrator.
-  await admin.query(`BEGIN; UPDATE pg_database SET datname = datname WHERE datname = '${name}'`)
+  await admin.query('ALTER SYSTEM SET default_transaction_read_only = on')
+  await admin.query('SELECT pg_reload_conf()')
   await operator.store.delete(SharedInstance, { namespace: NAMESPACE, name: 'stuck' })
   await operator.untilInstance('stuck', isBlocked)
   const annotations = { 'mooring.dev/force-delete': 'true' }
   await operator.store.mergePatch(SharedInstance, { namespace: NAMESPACE, name: 'stuck' }, { metadata: { annotations } })
   await gone(operator, 'stuck')
-  await admin.query('ROLLBACK')
+  await admin.query('SET default_transaction_read_only = off')
+  await admin.query('ALTER SYSTEM RESET default_transaction_read_only')
+  await admin.query('SELECT pg_reload_conf()')
   await using engine = postgresqlAdmin(server.target)
   await engine.drop(name)
 })
