@@ -169,7 +169,7 @@ test(
   async () => {
     const refused = helm(['uninstall', 'mooring', ...IN_SYSTEM, '--timeout', '2m'])
     await expect(refused).rejects.toThrow(
-      /nothing was done: there are .*4 sharedinstances.*2 tunnels.*helm rollback mooring 5 -n mooring-system/,
+      /nothing was done: there are .*5 sharedinstances.*2 tunnels.*helm rollback mooring 5 -n mooring-system/,
     )
     await helm(['rollback', 'mooring', '5', ...IN_SYSTEM, ...WAIT])
     await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
