@@ -20,5 +20,15 @@ export function elders<Object extends Aged>(
   return objects.filter((object) => inForce.has(object))
 }
 
+/** Returns the twin by which an object is not in force; undefined when it is in force. Pure. */
+export function elderOf<Object extends Aged>(
+  object: Object,
+  objects: readonly Object[],
+  areTwins: (a: Object, b: Object) => boolean,
+): Object | undefined {
+  const elder = elders(objects, areTwins).find((each) => areTwins(each, object))
+  return elder?.metadata.uid === object.metadata.uid ? undefined : elder
+}
+
 const byAge = ({ metadata: a }: Aged, { metadata: b }: Aged): number =>
   Date.parse(a.creationTimestamp) - Date.parse(b.creationTimestamp) || (a.uid < b.uid ? -1 : 1)

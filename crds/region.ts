@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { elders } from './elders.ts'
+import { elderOf, elders } from './elders.ts'
 import { boundedMap } from './formats/fields.ts'
 import { ServerTls } from './formats/server-tls.ts'
 import { ExtensionName, USUAL_EXTENSIONS, Motor, partsOf } from './motor.ts'
@@ -99,9 +99,21 @@ const haveOneId = (a: Region, b: Region): boolean => a.spec.id === b.spec.id || 
 export const regionsInForce = (regions: readonly Region[]): readonly Region[] => elders(regions, haveOneId)
 
 /** Returns the older region that has the id of a region; undefined when the region is in force. Pure. */
-export function regionBefore(region: Region, regions: readonly Region[]): Region | undefined {
-  const elder = regionsInForce(regions).find((each) => haveOneId(each, region))
-  return elder?.metadata.uid === region.metadata.uid ? undefined : elder
+export const regionBefore = (region: Region, regions: readonly Region[]): Region | undefined =>
+  elderOf(region, regions, haveOneId)
+
+/** Returns the region in force with an id. Pure. */
+export const regionWithId = (regions: readonly Region[], id: string): Region | undefined =>
+  regionsInForce(regions).find(({ spec }) => spec.id === id)
+
+/** Returns the region in force with a number. Pure. */
+export const regionWithNumber = (regions: readonly Region[], regionId: number): Region | undefined =>
+  regionsInForce(regions).find(({ spec }) => spec.regionId === regionId)
+
+/** Says whether a region, undefined for an unknown one, runs a motor. Pure. */
+export function offerOf(region: Region | undefined, motor: Motor): 'served' | 'unknown' | 'motor-missing' {
+  if (!region) return 'unknown'
+  return region.spec.motors.some(({ id }) => id === motor) ? 'served' : 'motor-missing'
 }
 
 /** Returns the extensions that instances of a motor may have in a Region; an empty list when the Region does not run the motor. */

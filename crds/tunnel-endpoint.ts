@@ -1,4 +1,4 @@
-import { elders } from './elders.ts'
+import { elderOf, elders } from './elders.ts'
 import { ADDRESS_RULE } from './formats/address-list.ts'
 import { z } from 'zod'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource } from './kind.ts'
@@ -202,10 +202,8 @@ export const endpointsInForce = (endpoints: readonly TunnelEndpoint[]): readonly
   elders(endpoints, haveOneDomain)
 
 /** Returns the older endpoint that has the domain of an endpoint; undefined when the endpoint is in force. Pure. */
-export function endpointBefore(endpoint: TunnelEndpoint, endpoints: readonly TunnelEndpoint[]): TunnelEndpoint | undefined {
-  const elder = endpointsInForce(endpoints).find((each) => haveOneDomain(each, endpoint))
-  return elder?.metadata.uid === endpoint.metadata.uid ? undefined : elder
-}
+export const endpointBefore = (endpoint: TunnelEndpoint, endpoints: readonly TunnelEndpoint[]): TunnelEndpoint | undefined =>
+  elderOf(endpoint, endpoints, haveOneDomain)
 
 /** Whether new tunnels may be assigned to the endpoint. They stay assigned for their lifetime, so it must have edges and an issuer. */
 export const takesTunnels = ({ spec, status }: Pick<TunnelEndpoint, 'spec' | 'status'>): boolean =>

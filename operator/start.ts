@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openRepository } from '../backup/repository/open.ts'
 import type { ValueDigest } from '../journal/audit-entry.ts'
-import { regionsInForce } from '../crds/region.ts'
+import { regionWithId } from '../crds/region.ts'
 import { SYSTEM_NAMESPACE } from '../crds/names.ts'
 import { createAddressGuard } from '../shared/outside-addresses.ts'
 import type { WebhookSecrets } from '../shared/webhook-secrets.ts'
@@ -112,7 +112,7 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
     store,
     adminCertificate,
     settings: podSettings(settings),
-    region: (id) => regionsInForce(caches.regions.list()).find(({ spec }) => spec.id === id),
+    region: (id) => regionWithId(caches.regions.list(), id),
     plan: (name) => caches.plans.get({ name }),
     tenants: (server) => caches.instances.byIndex('server', server).map(({ metadata }) => metadata.namespace ?? ''),
     ca: () => ca,

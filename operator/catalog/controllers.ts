@@ -9,7 +9,7 @@ import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key } from '../../store/port.ts'
 import type { Report, StatusFields } from '../reporter.ts'
 import type { Controller, ControllerDeps, Outcome } from '../runtime/controller.ts'
-import { aspectChangesOf, changesOf, laterThan, objectsOf } from '../runtime/source.ts'
+import { changesOf, existenceOf, laterThan, objectsOf } from '../runtime/source.ts'
 import { apiTokenDecision, organizationDecision, planDecision, regionCounts, regionDecision } from './decisions.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
 import type { Decision } from '../../store/conditions.ts'
@@ -36,22 +36,16 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
   const { regions, plans, organizations, apiTokens, instances, databases, tunnels, report, controller } = deps
   const now = () => deps.now().getTime()
   const about = { report }
+  const allRegions = () => regions.list().map(keyOf)
   return [
     controller({
       ...{ name: 'region', concurrency: 1 },
       // Only creations and deletions count: the region of an object never changes.
       sources: [
         objectsOf(regions),
-        changesOf(regions, () => regions.list().map(keyOf)),
+        existenceOf(regions, allRegions),
         ...[instances, databases, ...(tunnels ? [tunnels] : [])].map((cache) =>
-          laterThan(
-            aspectChangesOf<Kind>(
-              cache,
-              ({ metadata }) => metadata.uid,
-              () => regions.list().map(keyOf),
-            ),
-            COUNT_AFTER_MS,
-          ),
+          laterThan(existenceOf<Kind>(cache, allRegions), COUNT_AFTER_MS),
         ),
       ],
       reconcile: createCatalogReconciler({

@@ -4,7 +4,7 @@ import { DatabaseServer } from '../../crds/database-server.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { annotations, labels } from '../../crds/names.ts'
 import type { Plan } from '../../crds/plan.ts'
-import { type Region, regionsInForce } from '../../crds/region.ts'
+import { offerOf, type Region, regionWithId } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { RestoreGrants } from '../../shared/restore-grants.ts'
@@ -56,7 +56,7 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
   const namespace = deps.namespaces.get({ name: metadata.namespace ?? '' })
   const observed: Observed = {
     ...{ database, full, server, secret, isOpen: open !== undefined },
-    region: regionOf(deps, spec),
+    region: offerOf(regionWithId(deps.regions.list(), spec.region), spec.motor),
     plan: deps.plans.get({ name: spec.plan }),
     endpoint: sshEndpointOf(database, deps.edges),
     organization: namespace?.metadata.labels?.[labels.organization],
@@ -114,10 +114,4 @@ async function secretOf(
   if (!server || isGoing(database) || !isInForce(server)) return undefined
   const found = await readCredentials(store, { owner: database, ca: ca() })
   return typeof found === 'object' && found.server !== server.metadata.name ? 'damaged' : found
-}
-
-function regionOf({ regions }: ObserveDeps, spec: DedicatedDatabase['spec']): Observed['region'] {
-  const region = regionsInForce(regions.list()).find((candidate) => candidate.spec.id === spec.region)
-  if (!region) return 'unknown'
-  return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
 }

@@ -1,5 +1,5 @@
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
-import { type Region, regionsInForce } from '../../crds/region.ts'
+import { type Region, regionWithId } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
 import { endpointBefore, EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -101,7 +101,7 @@ interface Seen {
 /** Ready condition of an endpoint. Pure. */
 export function decisionOf(endpoint: TunnelEndpoint, { regions, issuers, state, certificate, problem }: Seen): Decision {
   const { spec } = endpoint
-  if (!regionsInForce(regions).some((region) => region.spec.id === spec.region)) {
+  if (!regionWithId(regions, spec.region)) {
     return notReady(EndpointReason.UnknownRegion, `there is no region ${spec.region}`)
   }
   if (!signsFor(issuers, endpoint)) return ISSUER_MISSING

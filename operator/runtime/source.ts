@@ -59,6 +59,10 @@ export function aspectChangesOf<K extends Kind>(
   }
 }
 
+/** Like {@link changesOf}, restricted to objects that appeared or were deleted. */
+export const existenceOf = <K extends Kind>(cache: Cache<K>, concerned: (changed: Key) => readonly Key[]): Source =>
+  aspectChangesOf(cache, ({ metadata }) => metadata.uid, concerned)
+
 /** Aspect that changes with the spec and with the mark of a deletion (Kubernetes, "API conventions": `generation`). */
 export const specOf = ({ metadata: { uid, generation, deletionTimestamp = '' } }: Resource<Kind>): string =>
   `${uid} ${generation} ${deletionTimestamp}`

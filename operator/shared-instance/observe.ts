@@ -1,6 +1,6 @@
 import { type DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
-import { allowedExtensions, type Region, regionsInForce } from '../../crds/region.ts'
+import { allowedExtensions, offerOf, type Region, regionWithId } from '../../crds/region.ts'
 import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
@@ -67,11 +67,12 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
   const placement = placementOf({ instance, credentials, server })
+  const region = regionWithId(deps.regions.list(), instance.spec.region)
   const observed: Observed = {
     instance,
     now: deps.now().getTime(),
     full: undefined,
-    region: regionOf(deps, instance),
+    region: offerOf(region, instance.spec.motor),
     placement,
     secret: isMoving(credentials, server) ? { ...credentials, tidy: false } : secret,
     template: instance.spec.templateRef === undefined ? 'none' : template?.status?.name === undefined ? 'missing' : 'ready',
@@ -81,7 +82,7 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
     passwordChanged: deps.suspicions.password.has(instance.metadata.uid),
     extensionsChanged: deps.suspicions.extensions.has(instance.metadata.uid),
   }
-  const allowed = allowedExtensions(regionIn(deps, instance), instance.spec.motor)
+  const allowed = allowedExtensions(region, instance.spec.motor)
   return { observed, credentials, server, open, template: template?.status?.name, allowedExtensions: allowed }
 }
 
@@ -186,16 +187,6 @@ function whyDown(server: DatabaseServer): string | undefined {
 }
 
 const CRASHED = 'it failed and is being started again; an administrator finds the reason in the log of the operator'
-
-const regionIn = ({ regions }: ObserveDeps, { spec }: SharedInstance): Region | undefined =>
-  regionsInForce(regions.list()).find((candidate) => candidate.spec.id === spec.region)
-
-function regionOf(deps: ObserveDeps, instance: SharedInstance): Observed['region'] {
-  const { spec } = instance
-  const region = regionIn(deps, instance)
-  if (!region) return 'unknown'
-  return region.spec.motors.some(({ id }) => id === spec.motor) ? 'served' : 'motor-missing'
-}
 
 /** Whether a claimed database may be gone or reject its login: its server was lost for a time, or has the name of the one in the status but is another. */
 function isInDoubt(instance: SharedInstance, server: DatabaseServer | undefined): boolean {

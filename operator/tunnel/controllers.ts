@@ -12,7 +12,7 @@ import type { EdgeRuntime } from '../endpoint/runtime.ts'
 import { admissibleIn, createQuota } from '../quota/quota.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
-import { aspectChangesOf, changesOf, eventsOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
+import { aspectChangesOf, changesOf, eventsOf, existenceOf, laterThan, objectsOf, specOf } from '../runtime/source.ts'
 import type { Issuers } from './certificate-issuer.ts'
 import { hasReferences } from './header-values.ts'
 import { hasHostname } from './indexes.ts'
@@ -103,7 +103,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
       sources: [
         objectsOf(endpoints),
         // The deletion of an endpoint frees its domain for another.
-        changesOf(endpoints, () => endpoints.list().map(keyOf)),
+        existenceOf(endpoints, () => endpoints.list().map(keyOf)),
         changesOf(regions, () => endpoints.list().map(keyOf)),
         laterThan(aspectChangesOf(tunnels, addressOf, endpointOf), COUNT_AFTER_MS),
         laterThan(aspectChangesOf(databases, sshEndpointOf, endpointOfDatabase), COUNT_AFTER_MS),

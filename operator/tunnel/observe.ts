@@ -1,6 +1,6 @@
 import { Secret } from '../../crds/core.ts'
 import { annotations, labels } from '../../crds/names.ts'
-import { type Region, regionsInForce } from '../../crds/region.ts'
+import { type Region, regionWithNumber } from '../../crds/region.ts'
 import { HostnameKeptReason, type Tunnel, type TunnelCertificate } from '../../crds/tunnel.ts'
 import { endpointsInForce, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -40,7 +40,7 @@ export interface AdmitDeps {
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
-  const region = regionsInForce(regions.list()).find(({ spec }) => spec.regionId === tunnel.spec.regionId)
+  const region = regionWithNumber(regions.list(), tunnel.spec.regionId)
   const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)

@@ -1,7 +1,7 @@
 import type { Draft } from '../../../crds/kind.ts'
 import { annotations, FINALIZER } from '../../../crds/names.ts'
 import { Tunnel, TunnelReason } from '../../../crds/tunnel.ts'
-import { regionsInForce } from '../../../crds/region.ts'
+import { regionWithNumber } from '../../../crds/region.ts'
 import { endpointsInForce, takesTunnels } from '../../../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../../../store/conditions.ts'
 import type { AuditedRequest } from '../../journal/audit.ts'
@@ -72,7 +72,7 @@ export function createTunnel(deps: TunnelDeps): AnyRoute {
 
   /** Checks region and endpoint early; the operator's decision counts. @throws ApiError `unknown_region`, `no_active_endpoint` */
   function requireEndpoint(regionId: number): void {
-    const region = regionsInForce(regions.list()).find(({ spec }) => spec.regionId === regionId)
+    const region = regionWithNumber(regions.list(), regionId)
     if (!region) throw rejection('unknown_region', `unknown region: ${regionId}; GET /v1/regions lists those that are available`)
     const isActive = endpointsInForce(endpoints.list()).some((each) => takesTunnels(each) && each.spec.region === region.spec.id)
     if (!isActive) throw rejection('no_active_endpoint', `region ${regionId} has no active endpoint with edges`)
