@@ -1,9 +1,10 @@
 import type { Motor } from '../../crds/motor.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
+import type { Cache } from '../../store/cache.ts'
 import { isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/port.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
-import { tenantSuffix } from './kept-secret.ts'
+import { suffixOf, tenantSuffix } from './kept-secret.ts'
 
 /** Value of the index `waiting`. */
 export const waitingFor = (region: string, motor: Motor): string => `${region}/${motor}`
@@ -34,3 +35,9 @@ export const instanceIndexes = {
   /** Last ten characters of its database's name. */
   suffix: ({ metadata }: SharedInstance): readonly string[] => [tenantSuffix(metadata.uid)],
 }
+
+/** Returns the instance of a database's name; undefined for a name without one. */
+export const instanceNamed = (
+  instances: Pick<Cache<typeof SharedInstance>, 'byIndex'>,
+  name: string,
+): SharedInstance | undefined => instances.byIndex('suffix', suffixOf(name) ?? '')[0]

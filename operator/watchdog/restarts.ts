@@ -4,11 +4,12 @@ import { DatabaseServer, FORCED_RESTART, ServerReason } from '../../crds/databas
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { conditionOf, ready, withCondition, withoutCondition } from '../../store/conditions.ts'
-import { isStoreError, keyOf, type Store } from '../../store/port.ts'
+import { conditionOf, ready } from '../../store/conditions.ts'
+import type { Store } from '../../store/port.ts'
 import type { Events } from '../events/events.ts'
 import type { ServerRuntime } from '../server/runtime.ts'
-import { suffixOf } from '../shared-instance/kept-secret.ts'
+import { instanceNamed } from '../shared-instance/indexes.ts'
+import { begun, writeConditions } from './server-conditions.ts'
 import { createSuspensionPeriods } from './suspension-periods.ts'
 
 /** Minimum time between two forced restarts of one server, in ms: a restart ends the sessions of all its tenants. */
@@ -50,8 +51,7 @@ export function createRestarts({ store, servers, instances, runtime, events, log
   /** Time of the last restart by this process, in ms since the epoch, by uid of the server: the cache may not show it yet. */
   const last = new Map<string, number>()
 
-  const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
-  const suspend = createSuspensionPeriods({ store, ownerOf, now })
+  const suspend = createSuspensionPeriods({ store, ownerOf: (name) => instanceNamed(instances, name), now })
 
   function isDue(server: DatabaseServer): boolean {
     const recorded = Date.parse(conditionOf(server, FORCED_RESTART)?.lastTransitionTime ?? '') || 0
@@ -59,19 +59,9 @@ export function createRestarts({ store, servers, instances, runtime, events, log
   }
 
   /** Records the restart before it happens. @returns false when the server has changed meanwhile */
-  async function record(server: DatabaseServer, message: string): Promise<boolean> {
-    const { uid, resourceVersion, generation } = server.metadata
-    // A condition keeps its time while its status stays the same.
-    const others = withoutCondition(server.status?.conditions, FORCED_RESTART)
-    const stamp = { type: FORCED_RESTART, generation, now: now() }
-    const conditions = withCondition(others, ready(ServerReason.StatementStuck, message), stamp)
-    try {
-      await store.patchStatus(DatabaseServer, keyOf(server), { conditions }, { uid, resourceVersion })
-      return true
-    } catch (error) {
-      if (isStoreError(error, 'conflict') || isStoreError(error, 'not_found')) return false
-      throw error
-    }
+  const record = (server: DatabaseServer, message: string): Promise<boolean> => {
+    const decision = ready(ServerReason.StatementStuck, message)
+    return writeConditions(store, server, begun(server, decision, { type: FORCED_RESTART, now: now() }))
   }
 
   return {

@@ -4,14 +4,17 @@ import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { InstanceReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, ready, withCondition, withoutCondition } from '../../store/conditions.ts'
-import { keyOf, isStoreError, type Store } from '../../store/port.ts'
+import { keyOf, type Store } from '../../store/port.ts'
 import type { OpenServer } from '../server/admins.ts'
-import { suffixOf, type Credentials, checkSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
+import { type Credentials, checkSecret, MANAGED_BY } from '../shared-instance/kept-secret.ts'
+import { instanceNamed } from '../shared-instance/indexes.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
-import { DatabaseServer, ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts'
+import type { DatabaseServer } from '../../crds/database-server.ts'
+import { ServerReason, TRANSACTION_IDS_LOW } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE, labels } from '../../crds/names.ts'
 import { Secret } from '../../crds/core.ts'
 import { secretName } from '../shared-instance/credentials.ts'
+import { writeConditions } from './server-conditions.ts'
 
 export interface SizesDeps {
   /** Instances, with the indexes of shared-instance/indexes.ts. */
@@ -30,7 +33,7 @@ export function createSizeCheck({ instances, suspicions, sizeBytes, log, wake }:
   return async function checkSizes(server, { admin }, which) {
     const resets = new Map(instances.byIndex('server', server).map(({ metadata, status }) => [metadata.uid, resetsOf(status)]))
     for (const [name, bytes] of await admin.sizes(which)) {
-      const owner = instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+      const owner = instanceNamed(instances, name)
       if (!owner || isBeingReset(owner, resets)) continue
       const { uid } = owner.metadata
       const isOversize = bytes > sizeBytes
@@ -104,13 +107,8 @@ export function createTransactionIdAlarm({ store, servers, registry, now }: Tran
     const conditions = isSet
       ? withoutCondition(before, TRANSACTION_IDS_LOW)
       : withCondition(before, ready(ServerReason.Wraparound, message), stamp)
-    const { uid, resourceVersion } = server.metadata
-    try {
-      await store.patchStatus(DatabaseServer, keyOf(server), { conditions }, { uid, resourceVersion })
-    } catch (error) {
-      // The next sweep sets the condition.
-      if (!isStoreError(error, 'conflict') && !isStoreError(error, 'not_found')) throw error
-    }
+    // The next sweep sets the condition of a server that has changed meanwhile.
+    await writeConditions(store, server, conditions)
   }
 }
 

@@ -7,6 +7,7 @@ import { keyOf, type Key, type Store } from '../../store/port.ts'
 import { type SessionBounds, type Suspension, SuspensionCause } from '../engines/engine.ts'
 import type { Events } from '../events/events.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
+import { instanceNamed } from '../shared-instance/indexes.ts'
 import { suffixOf, tenantSuffix } from '../shared-instance/kept-secret.ts'
 import type { Discarded } from '../server/discarded.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
@@ -65,9 +66,9 @@ function isInForce(kept: KeptCredentials): kept is InForce {
   return version !== undefined && version === spec.passwordVersion && version === status?.passwordVersion
 }
 
-/** Returns the tenants whose statements nothing ends. */
-const culprits = (suspended: readonly Suspension[]): readonly string[] =>
-  suspended.filter(({ cause }) => cause === SuspensionCause.statement).map(({ name }) => name)
+/** Returns the tenants that were suspended for this cause. */
+const suspendedFor = (cause: SuspensionCause, suspended: readonly Suspension[]): readonly string[] =>
+  suspended.filter((suspension) => suspension.cause === cause).map(({ name }) => name)
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 
@@ -81,7 +82,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     for (const waker of wakers) if (waker.kind === owner.kind) waker.wake(keyOf(owner))
   }
   const isOccupied = (server: string) => instances.countByIndex('server', server) + deps.discarded.countOn(server) > 0
-  const ownerOf = (name: string) => instances.byIndex('suffix', suffixOf(name) ?? '')[0]
+  const ownerOf = (name: string) => instanceNamed(instances, name)
   const isOwned = (name: string) => (ownerOf(name) ?? databases.byIndex('suffix', suffixOf(name) ?? '')[0]) !== undefined
   const reportSuspensions = createSuspensionReports({ ownerOf, events: deps.events, log, limits })
   const checkSizes = createSizeCheck({ instances, suspicions, sizeBytes: limits.sizeBytes, log, wake })
@@ -111,10 +112,10 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     const { cancelled, ended, suspended = [], needsRestart = false } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
     reportSuspensions(server, suspended)
-    const databases = suspended.filter(({ cause }) => cause === SuspensionCause.memory).map(({ name }) => name)
+    const databases = suspendedFor(SuspensionCause.memory, suspended)
     if (databases.length > 0) await deps.onOutOfMemory(server, databases)
     // Its other checks would fail.
-    if (needsRestart && (await deps.restarts.request(server, culprits(suspended)))) return
+    if (needsRestart && (await deps.restarts.request(server, suspendedFor(SuspensionCause.statement, suspended)))) return
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
     // A migration that recreates schema public needs its extensions right after.
