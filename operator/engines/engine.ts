@@ -5,8 +5,8 @@ export interface AdminTarget {
   readonly host: string
   readonly port: number
   /**
-   * Address for the administrator alone, where connections of tenants do not count. Absent: there is none. Where it does not answer, the
-   * administrator uses `host` and `port`.
+   * Address for the administrator alone: connections of tenants cannot use it up. Absent for a server without one. While it is unreachable,
+   * the administrator uses `host` and `port`.
    */
   readonly adminAddress?: { readonly host: string; readonly port: number } | undefined
   readonly user: string

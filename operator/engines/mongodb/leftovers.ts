@@ -1,4 +1,5 @@
 import type { EngineAdmin } from '../engine.ts'
+import { createPostponed } from '../postponed.ts'
 import type { Connection } from './connection.ts'
 import type { Lifecycle } from './lifecycle.ts'
 import { listDiscarded } from './discarded-databases.ts'
@@ -13,18 +14,14 @@ interface Deps {
 
 /** Creates the removal of the discarded databases of one server, one at a time. */
 export function createLeftovers({ connection, lifecycle }: Deps): Pick<EngineAdmin, 'tidy' | 'discarded'> {
-  /** Times before which a discarded database is not tried again, in ms of `performance.now()`, by its name. */
-  const postponed = new Map<string, number>()
+  const postponed = createPostponed(IN_USE_MS)
 
   return {
     async tidy() {
-      const names = (await listDiscarded(connection)).map(({ name }) => name)
-      const now = performance.now()
-      for (const name of postponed.keys()) if (!names.includes(name)) postponed.delete(name)
-      const due = names.filter((name) => (postponed.get(name) ?? 0) <= now)
+      const due = postponed.due((await listDiscarded(connection)).map(({ name }) => name))
       const [name] = due
       if (name === undefined) return false
-      postponed.set(name, now + IN_USE_MS)
+      postponed.postpone(name)
       await lifecycle.removeDiscarded(name)
       return due.length > 1
     },

@@ -5,7 +5,7 @@ import { suspendFor, tenantOf } from './users.ts'
 
 /** Memory in MiB above which a server is watched closely. Its cache of 256 MiB, full, and 300 connections take half of it (measured). */
 const HIGH_MIB = 768
-/** Growth in MiB within the last measurements below which nobody is noted: the server keeps memory that it has used. */
+/** Minimum growth in MiB over the last {@link MEASUREMENTS} for a note: a server keeps memory that it has used. */
 const GROWTH_MIB = 64
 const MEASUREMENTS = 8
 /** Interval of the measurements, in ms, usually and above half of {@link HIGH_MIB}: an expression doubles the memory within a second. */

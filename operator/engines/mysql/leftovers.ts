@@ -1,4 +1,5 @@
 import type { EngineAdmin } from '../engine.ts'
+import { createPostponed } from '../postponed.ts'
 import { discardedBy, kindOf, type MysqlFamily, readCatalog } from './catalog.ts'
 import type { Connection } from './connection.ts'
 import type { Databases } from './databases.ts'
@@ -14,8 +15,8 @@ interface Deps {
 
 /** Creates the removal of what drops and interrupted changes left on one server, one leftover at a time. */
 export function createLeftovers({ connection, family, databases }: Deps): Pick<EngineAdmin, 'tidy' | 'discarded'> {
-  /** Times before which a discarded database is not tried again, in ms of `performance.now()`, by its mark. */
-  const postponed = new Map<string, number>()
+  /** Marks of discarded databases. */
+  const postponed = createPostponed(IN_USE_MS)
 
   async function read(inFlight: ReadonlySet<string>): Promise<readonly string[]> {
     return (await readCatalog(connection, family, inFlight)).leftovers
@@ -23,13 +24,10 @@ export function createLeftovers({ connection, family, databases }: Deps): Pick<E
 
   return {
     async tidy() {
-      const leftovers = await read(databases.inFlight)
-      const now = performance.now()
-      for (const mark of postponed.keys()) if (!leftovers.includes(mark)) postponed.delete(mark)
-      const due = leftovers.filter((name) => (postponed.get(name) ?? 0) <= now)
+      const due = postponed.due(await read(databases.inFlight))
       const [leftover] = due
       if (leftover === undefined) return false
-      if (kindOf(leftover) === 'gone') postponed.set(leftover, now + IN_USE_MS)
+      if (kindOf(leftover) === 'gone') postponed.postpone(leftover)
       await databases.removeLeftover(leftover)
       return due.length > 1
     },

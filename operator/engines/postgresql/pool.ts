@@ -1,4 +1,5 @@
 import type { Catalog } from '../engine.ts'
+import { createPostponed } from '../postponed.ts'
 import type { Builder } from './build.ts'
 import { catalogOf, isSpare, readEntries, freshName } from './catalog.ts'
 import { type Connection, quoteName, quoteText } from './connection.ts'
@@ -37,9 +38,9 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
   const reserved = new Set<string>()
   const waiting: PromiseWithResolvers<string>[] = []
   let last: Promise<unknown> = Promise.resolve()
-  /** Times before which no leftover, or not this one, is tried again, in ms of `performance.now()`. */
+  /** Time before which no leftover is tried again, in ms of `performance.now()`. */
   let pausedUntil = 0
-  const postponed = new Map<string, number>()
+  const postponed = createPostponed(IN_USE_MS)
 
   async function readCatalog(): Promise<Catalog> {
     const entries = await readEntries(connection)
@@ -87,26 +88,17 @@ export function createWarmPool({ connection, builder, discard }: Deps): WarmPool
     await useReserved(await mine.promise, use)
   }
 
-  /** Returns the leftovers that may be tried now, first the one that was not tried for the longest time. */
-  function dueOf(leftovers: readonly string[]): readonly string[] {
-    const now = performance.now()
-    const until = (name: string): number => postponed.get(name) ?? 0
-    for (const name of postponed.keys()) if (!leftovers.includes(name)) postponed.delete(name)
-    if (now < pausedUntil) return []
-    return leftovers.filter((name) => until(name) <= now).toSorted((a, b) => until(a) - until(b))
-  }
-
   async function removeLeftover(name: string): Promise<void> {
-    postponed.set(name, performance.now() + IN_USE_MS)
+    postponed.postpone(name)
     const result = await discard(name)
     if (result !== 'stalled') return
     pausedUntil = performance.now() + STALLED_MS
-    postponed.set(name, pausedUntil)
+    postponed.postpone(name, STALLED_MS)
   }
 
   async function oneUnit(size: number): Promise<boolean> {
     const { spare, leftovers } = await readCatalog()
-    const due = dueOf(leftovers)
+    const due = performance.now() < pausedUntil ? [] : postponed.due(leftovers)
     const [leftover] = due
     // Spares come first, so that a leftover which cannot be removed does not keep the pool empty.
     if (spare < size) await makeSpare()

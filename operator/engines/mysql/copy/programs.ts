@@ -47,12 +47,6 @@ async function listTriggers(session: Session, { from }: Move): Promise<readonly 
   return rows.map(({ name }) => ({ kind: 'TRIGGER', name, column: 'SQL Original Statement' }))
 }
 
-interface Sessions {
-  readonly session: Session
-  /** The same session, for statements that show or create an object. */
-  readonly definer: Session
-}
-
 async function listEvents(session: Session, { from }: Move): Promise<readonly Program[]> {
   const rows = await session.query<{ name: string; changedAt: string | number }>(
     `SELECT EVENT_NAME AS name, UNIX_TIMESTAMP(LAST_ALTERED) AS changedAt FROM information_schema.EVENTS
@@ -60,6 +54,12 @@ async function listEvents(session: Session, { from }: Move): Promise<readonly Pr
     [from],
   )
   return rows.map((row) => ({ ...row, kind: 'EVENT', column: 'Create Event' }))
+}
+
+/** One session by two names. `definer` runs the statements that show and create the object; views.ts bounds those of a view in time. */
+interface Sessions {
+  readonly session: Session
+  readonly definer: Session
 }
 
 /**

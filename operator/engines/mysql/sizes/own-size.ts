@@ -1,7 +1,7 @@
 import type { MysqlFamily } from '../catalog.ts'
 import type { Session } from '../connection.ts'
 import { Errno, errnoOf } from '../errors.ts'
-import { bounded, readTableSizes } from './tables.ts'
+import { bounded, readTableSizes, sumOf, unlessHidden } from './tables.ts'
 
 /** Returns the bytes on disk of a tenant's database; undefined when there is none. */
 type ReadSize = (name: string) => Promise<number | undefined>
@@ -25,7 +25,7 @@ export function createOwnSize({ watch }: { readonly watch: Session }, family: My
       return undefined
     }
     const bytes = await readFiles(watch, family, name)
-    const others = (await readOthers(watch, family, name)) ?? othersBefore.get(name) ?? 0
+    const others = (await unlessHidden(() => readOthers(watch, family, name))) ?? othersBefore.get(name) ?? 0
     othersBefore.set(name, others)
     return bytes + others
   }
@@ -35,20 +35,16 @@ export function createOwnSize({ watch }: { readonly watch: Session }, family: My
 const filesIn = (table: 'INNODB_TABLESPACES' | 'INNODB_SYS_TABLESPACES'): string =>
   `SELECT SUM(GREATEST(FILE_SIZE, ALLOCATED_SIZE)) AS bytes FROM information_schema.${table} WHERE NAME LIKE ?`
 
-async function sumOf(session: Session, text: string, name: string): Promise<number> {
-  // The name of a tenant has letters and digits only, and a file is named `database/table`. The sum of no rows is NULL.
-  const [row] = await session.query<{ readonly bytes: string | number | null }>(text, [`${name}/%`])
-  return Number(row?.bytes ?? 0)
-}
-
 async function readFiles(session: Session, family: MysqlFamily, name: string): Promise<number> {
   const [latest, former] = [filesIn('INNODB_TABLESPACES'), filesIn('INNODB_SYS_TABLESPACES')]
-  if (family === 'mariadb') return sumOf(session, former, name)
+  // The name of a tenant has letters and digits only, and a file is named `database/table`.
+  const values = [`${name}/%`]
+  if (family === 'mariadb') return sumOf(session, former, values)
   try {
-    return await sumOf(session, latest, name)
+    return await sumOf(session, latest, values)
   } catch (error) {
     if (errnoOf(error) !== Errno.unknownTable) throw error
-    return sumOf(session, former, name)
+    return sumOf(session, former, values)
   }
 }
 
@@ -64,19 +60,13 @@ const OTHERS = bounded(
    WHERE TABLE_SCHEMA = ? AND TABLE_NAME > ? AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' ORDER BY TABLE_NAME LIMIT ${PAGE}`,
 )
 
-/** Returns undefined when the server refuses or the time runs out. */
-async function readOthers(session: Session, family: MysqlFamily, database: string): Promise<number | undefined> {
+async function readOthers(session: Session, family: MysqlFamily, database: string): Promise<number> {
   let sum = 0
   let last = ''
-  try {
-    for (;;) {
-      const tables = (await session.query<{ name: string }>(OTHERS[family], [database, last])).map(({ name }) => name)
-      for (const { bytes } of await readTableSizes(session, family, { database, tables })) sum += Number(bytes ?? 0)
-      last = tables.at(-1) ?? ''
-      if (tables.length < PAGE) return sum
-    }
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
+  for (;;) {
+    const tables = (await session.query<{ name: string }>(OTHERS[family], [database, last])).map(({ name }) => name)
+    for (const { bytes } of await readTableSizes(session, family, { database, tables })) sum += Number(bytes ?? 0)
+    last = tables.at(-1) ?? ''
+    if (tables.length < PAGE) return sum
   }
 }

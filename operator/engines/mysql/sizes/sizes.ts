@@ -2,7 +2,7 @@ import { kindOf, type MysqlFamily } from '../catalog.ts'
 import type { Connection, Session } from '../connection.ts'
 import { Errno, errnoOf } from '../errors.ts'
 import { createHiddenViews, VIEW_TEXTS } from './hidden-views.ts'
-import { bounded, listTables, readTableSizes, type TableSize } from './tables.ts'
+import { bounded, listTables, readTableSizes, sumOf, type TableSize, unlessHidden } from './tables.ts'
 
 /** Bytes that each object counts beyond its content, so that the size limit also bounds the number of files. */
 const OBJECT_BYTES = 8_192
@@ -112,16 +112,6 @@ async function readSpaces(session: Session, family: MysqlFamily): Promise<readon
   }
 }
 
-/** Returns undefined while a tenant's lock hides what is read. */
-async function unlessHidden<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read()
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    return undefined
-  }
-}
-
 /**
  * Reads the bytes outside InnoDB files: tables of other engines, tables in the shared tablespace, and programs. Opens only tables without an
  * InnoDB file, because opening waits for a statement that creates or alters the table. Opens no view: a view opens all views that it reads, so
@@ -184,12 +174,6 @@ async function readEvents(session: Session, family: MysqlFamily, name: string): 
     if (errnoOf(error) !== Errno.noSuchTable) throw error
     return sumOf(session, latest, [name])
   }
-}
-
-/** Returns the sum of the column `bytes`. */
-async function sumOf(session: Session, query: string, values: readonly string[]): Promise<number> {
-  const rows = await session.query<{ bytes: string | number | null }>(query, values)
-  return rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
 }
 
 const BOUNDED = bounded(PROGRAMS_MS, PROGRAMS)

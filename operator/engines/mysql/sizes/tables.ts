@@ -1,11 +1,28 @@
 import { type MysqlFamily, quoteName } from '../catalog.ts'
 import type { Session } from '../connection.ts'
+import { errnoOf } from '../errors.ts'
 
 /** Returns a query for each family that ends with an error after `ms`. The text begins with SELECT. */
 export const bounded = (ms: number, text: string): Readonly<Record<MysqlFamily, string>> => ({
   mariadb: `SET STATEMENT max_statement_time=${ms / 1_000} FOR ${text}`,
   mysql: text.replace('SELECT', `SELECT /*+ MAX_EXECUTION_TIME(${ms}) */`),
 })
+
+/** Returns the sum of the column `bytes`, which is NULL for the sum of no rows. */
+export async function sumOf(session: Session, query: string, values: readonly string[]): Promise<number> {
+  const rows = await session.query<{ readonly bytes: string | number | null }>(query, values)
+  return rows.reduce((sum, { bytes }) => sum + Number(bytes ?? 0), 0)
+}
+
+/** Returns undefined when the server refuses what is read, or takes too long for it, as while a tenant's lock hides it. */
+export async function unlessHidden<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  }
+}
 
 /** Lists tables and sequences without opening one. The server reads the kind of each from its file, and waits for no lock. */
 export async function listTables(session: Session, database: string): Promise<readonly string[]> {
