@@ -76,15 +76,16 @@ export function regionForExamples(regions: readonly Region[]): Region | undefine
   return regions.find(({ spec }) => spec.motors.length > 0) ?? regions[0]
 }
 
+/** Whether an example is a request for an instance. A response may be of any motor. */
+const isRequest = (example: unknown): example is { readonly motor: unknown } =>
+  typeof example === 'object' && example !== null && ['region', 'motor', 'ttl'].every((field) => field in example)
+
 /** Returns the document with an existing region in its examples, and without those of motors that it does not run, so that they work when pasted. Pure. */
 export function withRegion(document: JsonObject, region: Region | undefined): JsonObject {
   if (!region) return document
   const { id, regionId, motors } = region.spec
   const motor = motors.find((served) => served.id === EXAMPLE.motor) ?? motors[0]
-  const isServed = (example: unknown): boolean =>
-    typeof example !== 'object' || example === null || !('region' in example && 'motor' in example && 'ttl' in example)
-      ? true
-      : motors.some((served) => served.id === example.motor)
+  const isServed = (example: unknown): boolean => !isRequest(example) || motors.some((served) => served.id === example.motor)
   const put = (key: string, value: unknown): unknown => {
     if (key === 'examples' && Array.isArray(value)) return value.filter(isServed)
     if (value === EXAMPLE.region) return id
