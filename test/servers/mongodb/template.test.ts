@@ -6,6 +6,7 @@ import type { Tenant } from '../../../operator/engines/engine.ts'
 import type { Claim } from '../../support/mongodb/claim-worker.ts'
 import { LIMITS, mongodbBench } from '../../support/mongodb/engine.ts'
 import { SERIES } from '../../support/mongodb/mongod.ts'
+import { LATER } from '../../support/patience.ts'
 
 /** Content of a view or document of some 5 MB, which takes five times as much as objects of the driver. */
 const MANY = Array.from({ length: 400_000 }, () => ({}))
@@ -73,9 +74,19 @@ describe.each(SERIES)('MongoDB for %s copies a template', (series) => {
   const model = (name: string) => ({ name, password: `password-of-${name}` })
 
   async function furnished(name: string): Promise<unknown> {
-    await using client = await bench.as(await bench.tenant(name))
-    await furnish(client.db(name))
-    return await contentsOf(client.db(name))
+    const contents = await furnishAndRead(await bench.tenant(name))
+    // The server lists a session for a moment after its client has closed it.
+    const admin = (await bench.server.client()).db('admin')
+    const sessions = () =>
+      admin.aggregate([{ $currentOp: { allUsers: true, idleConnections: true } }, { $match: { 'effectiveUsers.user': name } }])
+    await expect.poll(async () => (await sessions().toArray()).length, LATER).toBe(0)
+    return contents
+  }
+
+  async function furnishAndRead(tenant: Tenant): Promise<unknown> {
+    await using client = await bench.as(tenant)
+    await furnish(client.db(tenant.name))
+    return await contentsOf(client.db(tenant.name))
   }
 
   test('with collections, documents, options, indexes and views', async () => {
