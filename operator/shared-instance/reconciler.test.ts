@@ -4,7 +4,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
-import { SharedInstance } from '../../crds/shared-instance.ts'
+import { EXTENSIONS_INSTALLED, SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { keyOf, type Store } from '../../store/port.ts'
@@ -164,6 +164,22 @@ test('an instance whose server lacks its image does not show the error of the re
   await reconcilerOver(store, [copy], { server })(keyOf(copy))
   const shown = conditionOf((await store.get(SharedInstance, keyOf(copy))) ?? {}, 'Ready')
   expect(shown?.message).toBe('the database server cannot run: the image db:8 cannot be pulled')
+})
+
+test('an alarm about a refused extension ends when the extension is taken out of the spec', async () => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const { template } = await makeCopy(store)
+  const alarm = { ...readyCondition('False', 'ExtensionUnsupported'), type: EXTENSIONS_INSTALLED }
+  const before = await store.patchStatus(SharedInstance, template.metadata, {
+    conditions: [...(template.status?.conditions ?? []), alarm],
+  })
+  const done = () => Promise.resolve()
+  const admin = { setPassword: done, verify: done } as unknown as EngineAdmin
+  const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
+  await reconcilerOver(store, [before], { admins })(keyOf(before))
+  const now = await store.get(SharedInstance, keyOf(before))
+  expect(conditionOf(now ?? {}, EXTENSIONS_INSTALLED)).toBeUndefined()
 })
 
 test('the status names a restored password only when the engine has it', async () => {

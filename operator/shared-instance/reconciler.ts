@@ -35,7 +35,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     decision: Decision,
     fields: StatusFields<typeof SharedInstance> = {},
   ): Promise<void> {
-    const others = extensionAlarm(instance, extensions?.refused, deps.now())
+    const others = extensionAlarm(instance, extensions?.refused ?? nothingRefused(instance), deps.now())
     const conditions = alarms(others, instance, { decision, now: deps.now() })
     await deps.report(SharedInstance, instance, decision, { ...fields, conditions })
   }
@@ -126,6 +126,10 @@ function alarms(
   const blocked = ready(InstanceReason.ServerUnavailable, message)
   return withCondition(conditions, blocked, { type, generation: metadata.generation, now })
 }
+
+/** No refused extension, when the database has all that the spec lists, e.g. since a refused one was taken out of it; else undefined. */
+const nothingRefused = ({ spec, status }: SharedInstance): InstalledExtensions['refused'] | undefined =>
+  spec.extensions.every((name) => status?.extensions?.includes(name)) ? [] : undefined
 
 /** Conditions with the one about extensions, as the last attempt to install them ended. */
 function extensionAlarm(
