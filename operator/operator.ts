@@ -283,8 +283,12 @@ export function createOperator(deps: OperatorDeps): Operator {
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const ofTunnels = [deps.tunnels?.tunnels, deps.tunnels?.endpoints, deps.tunnels?.tunnelWebhooks]
-      const reported = [instances, databases, servers, regions, caches.tenantNamespaces, ...ofTunnels]
+      const { tunnels, endpoints, tunnelWebhooks, tunnelPasswords } = deps.tunnels ?? {}
+      const { tenantNamespaces, plans, archives } = caches
+      const reported = [
+        ...[instances, databases, servers, archives, regions, plans, tenantNamespaces],
+        ...[tunnels, endpoints, tunnelWebhooks, tunnelPasswords],
+      ]
       const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),

@@ -90,7 +90,7 @@ export async function startTunnels(options: Options = {}) {
   })
   const work = [set, ...controllers].map((each) => each.run(stop.signal))
   await set.synced()
-  const reporting = [reportFailures(tunnels, events), reportFailures(endpoints, events)]
+  const reporting = [tunnels, endpoints].map((cache) => reportFailures(cache, events, clock))
 
   const until = (name: string, desired: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
     tunnels.waitFor(inNamespace(name), (found) => (found && desired(found) ? found : undefined), stop.signal)
