@@ -230,8 +230,8 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   }
 }
 
-/** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
-const GRACE_MS = 15_000
+/** Time for a server to be observed, and its connection to be opened, after the operator's start: a status from before the start counts until then. */
+export const GRACE_MS = 15_000
 
 interface FirstObservation {
   readonly isUnknown: (server: DatabaseServer, state: ServerState) => boolean

@@ -11,7 +11,7 @@ import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import type { Slots, Suspicions } from './slots.ts'
-import type { Placement, Observed } from './plan.ts'
+import type { DownServers, Observed, Placement } from './plan.ts'
 
 export interface ObserveDeps {
   readonly store: Store
@@ -66,7 +66,7 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const template = templateOf(deps, instance)
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
-  const placement = placementOf({ instance, credentials, server })
+  const placement = placementOf(deps, { instance, credentials, server })
   const region = regionWithId(deps.regions.list(), instance.spec.region)
   const observed: Observed = {
     instance,
@@ -168,12 +168,23 @@ function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | u
   return name === undefined ? undefined : servers.get({ namespace: SHARED_NAMESPACE, name })
 }
 
-function placementOf({ instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined }): Placement {
+function placementOf(
+  deps: ObserveDeps,
+  { instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined },
+): Placement {
   const known = instance.status?.serverRef !== undefined || (credentials !== undefined && !isClaimed(instance))
-  if (!server) return { found: known ? 'removed' : 'none' }
+  if (!server) return known ? { found: 'removed' } : { found: 'none', down: downServers(deps, instance) }
   const { host, port, tls } = server.status ?? {}
   if (!isReady(server) || host === undefined || port === undefined) return { found: 'down', why: whyDown(server) }
   return { found: 'reachable', host, port, tls }
+}
+
+/** Servers of the instance's region and motor that are down; undefined when there are none, so that all are full or one is about to be made. */
+function downServers({ servers }: ObserveDeps, { spec }: SharedInstance): DownServers | undefined {
+  const staying = servers.list().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const reasons = staying.filter((server) => serves(server, spec) && !isReady(server)).map(whyDown)
+  if (reasons.length === 0) return undefined
+  return { why: reasons.every((why) => why !== undefined) ? reasons[0] : undefined }
 }
 
 /**

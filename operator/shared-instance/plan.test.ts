@@ -43,6 +43,18 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'WaitingForServer',
   },
   {
+    does: 'waits for a server that is starting',
+    given: observed({}, { placement: { found: 'none', down: {} } }),
+    actions: [],
+    reason: 'WaitingForServer',
+  },
+  {
+    does: 'waits for a server that cannot run',
+    given: observed({}, { placement: { found: 'none', down: { why: 'its image is missing' } } }),
+    actions: [],
+    reason: 'ServerUnavailable',
+  },
+  {
     does: 'waits for a server that is down',
     given: observed({}, { placement: { found: 'down' } }),
     actions: [],

@@ -6,12 +6,13 @@ import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'
 import { stepDone, type StatusFields, type Report } from '../reporter.ts'
 import { EngineCode, type InstalledExtensions } from '../engines/engine.ts'
 import type { Outcome } from '../runtime/controller.ts'
+import { GRACE_MS } from '../server/reconciler.ts'
 import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type InForce, type Plan, planInstance, type TemplateState, unreachable, type Observed } from './plan.ts'
+import { type Action, type InForce, type Plan, planInstance, type TemplateState, unreachable, type Observed } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -74,10 +75,14 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     return { result: 'settled', reason: InstanceReason.Deleting }
   }
 
+  const isOpening = createOpening(deps.now)
+
   async function handle(instance: SharedInstance): Promise<Outcome> {
     const started = performance.now()
     const seen = await observe(deps, instance)
     const plan = planInstance(seen.observed)
+    if (isOpening(seen, plan))
+      return { result: 'waiting', reason: InstanceReason.WaitingForServer, requeueAfterMs: OPENING_AGAIN_MS }
     try {
       await carryOut(seen, plan)
     } catch (error) {
@@ -107,6 +112,24 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     // From here on the status holds the slot, or the instance is gone.
     if (instance.status?.serverRef !== undefined || isGone) deps.slots.release(instance.metadata.uid)
     return outcome
+  }
+}
+
+/** Interval of checking whether a server's connection is open. Its opening also wakes the instances of the server. */
+const OPENING_AGAIN_MS = 1_000
+
+const WITHOUT_ENGINE: ReadonlySet<Action> = new Set(['add-finalizer', 'expire', 'forget-secret', 'release', 'doubt-password'])
+
+/**
+ * Detects instances whose actions need a server that is ready by its status, and that this process, which has just started, has not connected to
+ * yet. Nothing has failed then. The time begins with the first reconcile: until then the process was not the leader.
+ */
+function createOpening(now: () => Date): (seen: Observation, plan: Plan) => boolean {
+  let end: number | undefined
+  return function isOpening({ observed, open }, { actions }) {
+    const at = now().getTime()
+    end ??= at + GRACE_MS
+    return !open && observed.placement.found === 'reachable' && actions.some((each) => !WITHOUT_ENGINE.has(each)) && at < end
   }
 }
 
