@@ -22,6 +22,7 @@ import { createFleetReconciler, type FleetDeps } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createMetering } from './metering/metering.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
+import { createTenancy } from './namespace/tenancy.ts'
 import { namespaceWatches } from './namespace/watches.ts'
 import { admissibleIn, createQuota } from './quota/quota.ts'
 import { createReporter } from './reporter.ts'
@@ -116,6 +117,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     ...{ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed },
     lingering: (namespace) => discarded.countIn(namespace),
   })
+  const tenancy = createTenancy({ ...caches, store })
   const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
   const { claimed } = createOperatorMetrics({
     ...{ registry: deps.registry, instances, databases, servers, admins },
@@ -192,7 +194,7 @@ export function createOperator(deps: OperatorDeps): Operator {
           ...deps.tunnels,
           max: settings.quotas.tunnels,
           isShared: () => caches.organizations.count() > 1,
-          ...{ store, regions, databases, report, now, controller, failureReporter },
+          ...{ store, regions, databases, tenancy, report, now, controller, failureReporter },
         })
       : []),
     ...(webhooks
@@ -248,7 +250,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       concurrency: 16,
       onFailure: failureReporter(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report, events },
+        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, tenancy, now, report, events },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         caFile: deps.caFile,
@@ -258,6 +260,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       sources: [
         objectsOf(instances),
         admissibleIn(instances, quota),
+        ...tenancy.changes((namespace) => instances.list({ namespace }).map(keyOf)),
         eventsOf((enqueue) => discarded.onRemoval(() => waitingForQuota().forEach(enqueue))),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),

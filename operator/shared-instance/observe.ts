@@ -6,6 +6,7 @@ import type { Cache } from '../../store/cache.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
 import { withoutPullError } from '../kubernetes/pod-state.ts'
+import type { Tenancy } from '../namespace/tenancy.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
@@ -22,6 +23,8 @@ export interface ObserveDeps {
   readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'admit'>
   readonly suspicions: Suspicions
+  /** Default: every Namespace is a tenant's. */
+  readonly tenancy?: Pick<Tenancy, 'problemOf'> | undefined
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   readonly now: () => Date
@@ -42,13 +45,15 @@ export interface Observation {
 /** Reads the state that a decision about an instance depends on. Writes nothing, but reserves a slot for an instance without one. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
-  const full = mayWait ? deps.quota.admit(instance) : undefined
-  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : read(deps, instance)
+  const refused = mayWait ? await deps.tenancy?.problemOf(instance.metadata.namespace) : undefined
+  const full = mayWait && refused === undefined ? deps.quota.admit(instance) : undefined
+  if (!full && refused === undefined) return read(deps, instance)
+  return { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full, refused } }
 }
 
-/** Observation of an instance above its quota, for which nothing is read: there may be thousands. */
+/** Observation of an instance that is not admitted, for which nothing is read: there may be thousands. */
 const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined, allowedExtensions: [] }
-const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
+const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full' | 'refused'> = {
   region: 'served',
   placement: { found: 'none' },
   secret: undefined,

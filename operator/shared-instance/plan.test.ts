@@ -31,6 +31,12 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'QuotaExceeded',
   },
   {
+    does: 'gets nothing in a Namespace that is not a tenant’s',
+    given: observed({ metadata: { finalizers: [] } }, { refused: 'it has no label' }),
+    actions: [],
+    reason: 'NoAccess',
+  },
+  {
     does: 'expires while its namespace is full',
     given: observed({ spec: { expiresAt: '2026-01-01T00:00:00.000Z' } }, { full: { taken: 50, max: 50 } }),
     actions: ['expire'],

@@ -27,6 +27,8 @@ export interface Observed {
   readonly instance: SharedInstance
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** Reason why its Namespace is not a tenant's, of an instance that is not claimed: then nothing else was read. */
+  readonly refused?: string | undefined
   /** Set when the quota of its namespace does not admit the instance: then nothing else was read. */
   readonly full: Full | undefined
   readonly region: 'served' | 'unknown' | 'motor-missing'
@@ -93,8 +95,9 @@ export function planInstance(observed: Observed): Plan {
 }
 
 function planLiving(observed: Observed): Plan {
-  const { instance, full } = observed
-  // An instance above the quota needs no clean-up, so it gets no finalizer.
+  const { instance, full, refused } = observed
+  // An instance that is not admitted needs no clean-up, so it gets no finalizer.
+  if (refused !== undefined) return doing([], notReady(InstanceReason.NoAccess, refused))
   if (full) return doing([], notReady(InstanceReason.QuotaExceeded, fullMessage(full, 'instances')))
   const plan = refusal(observed) ?? (isClaimed(instance) ? planClaimed(observed) : planClaim(observed))
   const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true

@@ -20,7 +20,8 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly onClaim?: (seconds: number) => void
 }
 
-const NO_ACCESS = 'its namespace belongs to no organization, so the operator may not write Secrets there'
+/** Message while the operator's RoleBinding is not there yet. */
+const NO_ACCESS = 'the operator may not write Secrets in its Namespace yet'
 
 /** Returns the state of a template that an engine's error is about. The plan is then made again, and repeats no completed action. */
 function templateOf({ code, message }: MooringError): TemplateState | undefined {
@@ -99,7 +100,10 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
       return await handle(instance)
     } catch (error) {
       const isStaying = instance.metadata.deletionTimestamp === undefined
-      if (isStoreError(error, 'forbidden') && isStaying) await report({ instance }, notReady(InstanceReason.NoAccess, NO_ACCESS))
+      if (isStoreError(error, 'forbidden') && isStaying) {
+        const problem = await deps.tenancy?.problemOf(instance.metadata.namespace)
+        await report({ instance }, notReady(InstanceReason.NoAccess, problem ?? NO_ACCESS))
+      }
       throw error
     }
   }

@@ -6,6 +6,7 @@ import { endpointsInForce, type TunnelEndpoint } from '../../crds/tunnel-endpoin
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
+import type { Tenancy } from '../namespace/tenancy.ts'
 import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
 import type { Progress } from '../acme/acme.ts'
@@ -28,6 +29,8 @@ export interface ObserveDeps {
   readonly now: () => Date
   /** Whether the installation has several organizations, which share the budget of public certificates. Default: it has not. */
   readonly isShared?: (() => boolean) | undefined
+  /** Default: every Namespace is a tenant's. */
+  readonly tenancy?: Pick<Tenancy, 'problemOf'> | undefined
 }
 
 export interface AdmitDeps {
@@ -40,14 +43,18 @@ export interface AdmitDeps {
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
   const { endpointRef, hostname } = tunnel.status ?? {}
+  const { deletionTimestamp, namespace } = tunnel.metadata
+  const refused = deletionTimestamp === undefined ? await deps.tenancy?.problemOf(namespace) : undefined
+  const mayWait = !hasHostname(tunnel) && deletionTimestamp === undefined && refused === undefined
   const region = regionWithNumber(regions.list(), tunnel.spec.regionId)
-  const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
+  const assigned = endpointRef && refused === undefined ? endpoints.get({ name: endpointRef.name }) : undefined
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)
   return {
     tunnel,
     now: deps.now().getTime(),
-    full: hasHostname(tunnel) || tunnel.metadata.deletionTimestamp !== undefined ? undefined : deps.quota.admit(tunnel),
+    refused,
+    full: mayWait ? deps.quota.admit(tunnel) : undefined,
     region: region !== undefined,
     assigned,
     isSigned: assigned !== undefined && isSigned(assigned),
