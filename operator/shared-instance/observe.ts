@@ -1,7 +1,7 @@
 import { type DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { allowedExtensions, offerOf, type Region, regionWithId } from '../../crds/region.ts'
-import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
+import { isClaimed, isExtensionReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
@@ -204,11 +204,12 @@ function whyDown(server: DatabaseServer): string | undefined {
 
 const CRASHED = 'it failed and is being started again; an administrator finds the reason in the log of the operator'
 
-/** Whether a claimed database may be gone or reject its login: its server was lost for a time, or has the name of the one in the status but is another. */
+/** Whether a claimed database may be gone or reject its login: it was not ready, for another reason than its extensions, or its server is another one of the name. */
 function isInDoubt(instance: SharedInstance, server: DatabaseServer | undefined): boolean {
   const uid = instance.status?.serverRef?.uid
   const isOther = uid !== undefined && server !== undefined && server.metadata.uid !== uid
-  return isClaimed(instance) && (isOther || !isReady(instance))
+  const isWorking = isReady(instance) || isExtensionReason(conditionOf(instance, 'Ready')?.reason ?? '')
+  return isClaimed(instance) && (isOther || !isWorking)
 }
 
 /** Whether the database is missing. Queries the engine only where that is in doubt, or the sweeper reported it: a settled instance costs no query. */

@@ -181,20 +181,31 @@ test('an instance whose server lacks its image does not show the error of the re
   expect(await shown(waiting, starting)).toBe(because)
 })
 
-test('an alarm about a refused extension ends when the extension is taken out of the spec', async () => {
+test('an instance is not ready, though its login works, until a refused extension is taken out of the spec', async () => {
   await using place = await openTemporaryStore()
   const { store } = place
-  const { template } = await makeCopy(store)
-  const alarm = { ...readyCondition('False', 'ExtensionUnsupported'), type: EXTENSIONS_INSTALLED }
-  const before = await store.patchStatus(SharedInstance, template.metadata, {
-    conditions: [...(template.status?.conditions ?? []), alarm],
-  })
+  const key = keyOf((await makeCopy(store)).template)
   const done = () => Promise.resolve()
-  const admin = { setPassword: done, verify: done } as unknown as EngineAdmin
+  const installExtensions = () => Promise.resolve({ installed: [], refused: [] })
+  // Without `find`: a database that lacks an extension is not in doubt.
+  const admin = { setPassword: done, verify: done, installExtensions } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
-  await reconcilerOver(store, [before], { admins })(keyOf(before))
-  const now = await store.get(SharedInstance, keyOf(before))
-  expect(conditionOf(now ?? {}, EXTENSIONS_INSTALLED)).toBeUndefined()
+  const reconcile = async () => {
+    const instance = (await store.get(SharedInstance, key)) ?? expect.fail('it is gone')
+    const outcome = await reconcilerOver(store, [instance], { admins })(key)
+    const now = (await store.get(SharedInstance, key)) ?? {}
+    return { outcome, ready: conditionOf(now, 'Ready'), alarm: conditionOf(now, EXTENSIONS_INSTALLED) }
+  }
+  await store.mergePatch(SharedInstance, key, { spec: { extensions: ['citext'] } })
+  const message = 'the extension citext is not one that the Region allows for postgresql-15.4.0'
+  const refused = { status: 'False', reason: 'ExtensionUnsupported', message }
+  for (let round = 1; round <= 2; round++) {
+    const { ready, alarm, outcome } = await reconcile()
+    expect([ready, alarm]).toMatchObject([refused, refused])
+    expect(outcome).toMatchObject({ result: 'settled' })
+  }
+  await store.mergePatch(SharedInstance, key, { spec: { extensions: [] } })
+  expect(await reconcile()).toMatchObject({ ready: { status: 'True', reason: 'Claimed' }, alarm: undefined })
 })
 
 test('the status names a restored password only when the engine has it', async () => {

@@ -1,5 +1,5 @@
 import { MooringError } from '../../shared/errors.ts'
-import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, isExtensionReason, SharedInstance } from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'
@@ -50,7 +50,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const { inForce } = plan
     const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : leaving(plan)
     const found = extensions && { extensions: extensions.installed, extensionsVersion: instance.spec.extensionsVersion }
-    await report({ instance, extensions }, plan.decision, { ...fields, ...found })
+    await report({ instance, extensions }, lackingExtensions(extensions, plan.decision), { ...fields, ...found })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
@@ -166,13 +166,22 @@ function extensionAlarm(
 ): readonly Condition[] | undefined {
   const before = status?.conditions
   if (refused === undefined) return before
-  const [first] = refused
-  if (!first) return withoutCondition(before, EXTENSIONS_INSTALLED)
-  const reason = first.reason === 'conflict' ? ExtensionReason.Conflict : ExtensionReason.Unsupported
-  const message = refused.map((each) => each.message).join('; ')
-  const stamp = { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now }
-  return withCondition(before, notReady(reason, message), stamp)
+  const decision = refusalOf(refused)
+  if (!decision) return withoutCondition(before, EXTENSIONS_INSTALLED)
+  return withCondition(before, decision, { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now })
 }
+
+/** Decision about refused extensions; undefined when there are none. */
+function refusalOf(refused: InstalledExtensions['refused']): Decision | undefined {
+  const [first] = refused
+  if (!first) return undefined
+  const reason = first.reason === 'conflict' ? ExtensionReason.Conflict : ExtensionReason.Unsupported
+  return notReady(reason, refused.map((each) => each.message).join('; '))
+}
+
+/** Decision about a database that works, which is not ready without the extensions of its spec. They are tried at each reconcile. */
+const lackingExtensions = (extensions: InstalledExtensions | undefined, decision: Decision): Decision =>
+  (decision.status === 'True' ? refusalOf(extensions?.refused ?? []) : undefined) ?? decision
 
 const FINAL: ReadonlySet<string> = new Set([
   InstanceReason.Claimed,
@@ -183,7 +192,7 @@ const FINAL: ReadonlySet<string> = new Set([
 
 /** Whether a condition means that the desired state is in force as far as possible. */
 function isFinal({ reason }: Decision): boolean {
-  return FINAL.has(reason)
+  return FINAL.has(reason) || isExtensionReason(reason)
 }
 
 const leaving = ({ leavesServer }: Plan) => (leavesServer ? { serverRef: null } : {})
