@@ -164,6 +164,12 @@ export function createOperator(deps: OperatorDeps): Operator {
   /** Instances that may be admitted now, in all namespaces. */
   const waitingForQuota = () => caches.tenantNamespaces.list().flatMap(({ metadata }) => quota.next(metadata.name))
 
+  const sharedNamespace = () => caches.namespaces.get({ name: SHARED_NAMESPACE })?.metadata
+  const ofNamespaces = {
+    namespaces: caches.namespaces,
+    isNamespaceGoing: () => sharedNamespace()?.deletionTimestamp !== undefined,
+  }
+
   const sharedServers = () =>
     servers
       .list()
@@ -218,12 +224,18 @@ export function createOperator(deps: OperatorDeps): Operator {
         quota,
         now,
         capacityOf: settings.capacityOf,
+        hasNamespace: () => sharedNamespace() !== undefined && !ofNamespaces.isNamespaceGoing(),
       }),
-      sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
+      sources: [
+        objectsOf(regions),
+        changesOf(servers, allRegions),
+        changesOf(instances, allRegions),
+        changesOf(caches.namespaces, ({ name }) => (name === SHARED_NAMESPACE ? allRegions() : [])),
+      ],
     }),
     ...createServerControllers({
       ...{ store, servers, instances, databases, runtime, admins, ownAdmins, discarded, now, controller },
-      ...{ warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
+      ...{ ...ofNamespaces, warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
     }),
     ...createDatabaseControllers({
       ...{ ...caches, store, log, admins, suspicions, watchdog, report, controller, events, quota: databaseQuota },
@@ -232,7 +244,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       usageRecordedUntil: metering.usageRecordedUntil,
     }),
     ...createArchiveControllers(deps.backups, {
-      ...{ store, archives: caches.archives, databases, report, now, log, controller },
+      ...{ ...ofNamespaces, store, archives: caches.archives, databases, report, now, log, controller },
       onFailure: failureReporter(caches.archives),
     }),
     controller({

@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Kind } from '../../crds/kind.ts'
-import { annotations as names } from '../../crds/names.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { annotations as names, SHARED_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
@@ -21,7 +22,7 @@ let bin: string
 beforeAll(async () => {
   ;[plane, bin] = await Promise.all([startControlPlane(), binaries()])
   const chart = ['template', 'mooring', 'charts/mooring', '--namespace', 'mooring-system']
-  const files = ['operator/admission', 'uninstall/admission', 'deletions']
+  const files = ['operator/admission', 'uninstall/admission', 'deletions', 'namespace-shared']
   const policies = files.flatMap((name) => ['--show-only', `templates/${name}.yaml`])
   const { stdout } = await run(join(bin, 'helm'), [...chart, ...policies])
   const file = join(dirname(plane.kubeconfig), 'admission.yaml')
@@ -229,6 +230,25 @@ describe('a deletion is refused', () => {
     const name = await guarded({ kind: Region, status: { instances: 1 } })
     await kubectl('delete', 'region', name, `--as=${UNINSTALL}`, '--as-group=system:masters')
   })
+})
+
+test('the Namespace of database servers can be deleted without its annotation only while it has none', async () => {
+  const remove = () => kubectl('delete', 'namespace', SHARED_NAMESPACE, '--dry-run=server')
+  const isRefused = async (): Promise<boolean> => {
+    try {
+      await remove()
+      return false
+    } catch (error) {
+      expect((error as { readonly stderr?: string }).stderr).toMatch(/has the database server one.*mooring.dev\/delete-data=true/)
+      return true
+    }
+  }
+  await remove()
+  const spec = { motor: 'postgresql-15.4.0', region: randomUUID(), tenancy: 'shared', capacity: 50 } as const
+  await plane.store().create(DatabaseServer, { metadata: { namespace: SHARED_NAMESPACE, name: 'one' }, spec })
+  await eventually(isRefused)
+  await kubectl('annotate', 'namespace', SHARED_NAMESPACE, `${names.deleteData}=true`)
+  await remove()
 })
 
 describe('the hook of helm uninstall', () => {
