@@ -55,6 +55,11 @@ describe('the policies limit the operator, whose RBAC covers every namespace, to
   })
 })
 
+test('an administrator cannot delete the Namespace of database servers without its annotation', async () => {
+  const remove = kubectl(['delete', 'namespace', SHARED, '--dry-run=server'])
+  await expect(remove).rejects.toThrow(/has the database server .*mooring.dev\/delete-data=true/)
+})
+
 describe('the policies limit the operator, whose RBAC covers all of its own namespace, to objects that it creates:', () => {
   const as = ['--as', OPERATOR, '--dry-run=server', '--namespace', SYSTEM]
 
