@@ -72,7 +72,12 @@ test.each([
     message: `it runs 1 of 2 motors; it cannot run ${POSTGRESQL}: the image x:1 cannot be pulled`,
   },
 ])('a region with two motors and these servers of one is $reason: $message', ({ servers, reason, message }) => {
-  const here = region({ motors: [{ id: POSTGRESQL, warm: true }, { id: 'mongodb-7.0.2', warm: false }] })
+  const here = region({
+    motors: [
+      { id: POSTGRESQL, warm: true },
+      { id: 'mongodb-7.0.2', warm: false },
+    ],
+  })
   expect(regionDecision(here, [here], servers)).toMatchObject({ reason, message })
   const plan = { spec: { engines: [POSTGRESQL] } } as never
   expect(planDecision(plan, [here], servers).reason).toBe(reason === 'Serving' ? 'Offered' : 'NotOffered')

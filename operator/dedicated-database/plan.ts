@@ -252,7 +252,8 @@ const SERVER_FAILURES: ReadonlySet<string> = new Set([
 function waiting(observed: Observed, reason?: string): State {
   const { database, server } = observed
   const condition = conditionOf(server ?? {}, 'Ready')
-  if (condition && isFailing(observed, condition)) return failed(DatabaseReason.ServerUnavailable, withoutPullError(condition.message))
+  if (condition && isFailing(observed, condition))
+    return failed(DatabaseReason.ServerUnavailable, withoutPullError(condition.message))
   const cause = reason ?? (isCreated(database) ? conditionOf(server ?? {}, UPDATE_HELD)?.message : condition?.message)
   return inProgress(database, cause)
 }

@@ -132,13 +132,15 @@ test('a step that lasts a minute is reported once, with the message of that time
   const held = settableCache(SharedInstance)
   const { name, namespace } = sharedInstance().metadata
   let changed: (key: Key) => void = () => undefined
+  let version = 0
   const onChange = (handler: typeof changed) => {
     changed = handler
     return () => undefined
   }
   const cache = { ...held.cache, onChange }
   const become = (...conditions: Condition[]) => {
-    held.put(sharedInstance({ status: { conditions } }))
+    version += 1
+    held.put(sharedInstance({ metadata: { resourceVersion: String(version) }, status: { conditions } }))
     changed({ name, namespace })
   }
   const waiting = (message: string) => condition('False', InstanceReason.WaitingForServer, message)

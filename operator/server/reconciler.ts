@@ -57,7 +57,7 @@ const accessDelayMs = (attempts: number): number => backoffMs(ACCESS_BACKOFF, Ma
 
 /** Creates the reconciler that brings a DatabaseServer up or removes it, reports its state, and keeps its admin connection open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
-  const { store, servers, instances, databases, runtime } = deps
+  const { store, servers, instances, databases, runtime, isNamespaceGoing = () => false } = deps
   const adminsOf = ({ spec }: DatabaseServer) => (spec.tenancy === 'internal' ? (deps.ownAdmins ?? deps.admins) : deps.admins)
   const say = createReporter(deps)
   const firstObservation = createFirstObservation(deps.now)
@@ -232,7 +232,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     const server = servers.get(key)
     if (!server) return { result: 'settled', reason: 'Gone' }
     const isGoing = server.metadata.deletionTimestamp !== undefined
-    if (isGoing && deps.isNamespaceGoing?.()) return abandon(server)
+    if (isGoing && isNamespaceGoing()) return abandon(server)
     // A server with instances keeps serving: only then can their data be moved to another server.
     if (isGoing && tenantsToWaitFor(server) === 0) return remove(server)
     try {

@@ -77,7 +77,11 @@ test.each([
     const instance = await make(store, before)
     let passed = 0
     const reconcile = reconcilerOver(store, [instance], { now: () => new Date(NOW.getTime() + passed) })
-    expect(await reconcile(keyOf(instance))).toMatchObject({ result: 'waiting', reason: 'WaitingForServer', requeueAfterMs: 1_000 })
+    expect(await reconcile(keyOf(instance))).toMatchObject({
+      result: 'waiting',
+      reason: 'WaitingForServer',
+      requeueAfterMs: 1_000,
+    })
     expect(await store.get(SharedInstance, keyOf(instance))).toEqual(instance)
     passed = GRACE_MS
     await expect(reconcile(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
@@ -174,7 +178,10 @@ test('an instance whose server lacks its image does not show the error of the re
   }
   expect(await shown(copy)).toBe('the database server cannot run: the image db:8 cannot be pulled')
 
-  const waiting = await store.create(SharedInstance, { metadata: { name: 'new', namespace: 'acme--prod' }, spec: sharedInstance().spec })
+  const waiting = await store.create(SharedInstance, {
+    metadata: { name: 'new', namespace: 'acme--prod' },
+    spec: sharedInstance().spec,
+  })
   const because = 'no database server has a free slot: the image db:8 cannot be pulled'
   expect(await shown(waiting)).toBe(because)
   const starting = databaseServer({ status: { conditions: [readyCondition('False', 'Starting')] } })
@@ -186,7 +193,9 @@ test('an instance is not ready, though its login works, until a refused extensio
   const { store } = place
   const key = keyOf((await makeCopy(store)).template)
   const done = () => Promise.resolve()
-  const installExtensions = () => Promise.resolve({ installed: [], refused: [] })
+  const message = 'the schema public has an object citext'
+  const conflict = { name: 'citext', reason: 'conflict', message }
+  const installExtensions = () => Promise.resolve({ installed: [], refused: [conflict] })
   // Without `find`: a database that lacks an extension is not in doubt.
   const admin = { setPassword: done, verify: done, installExtensions } as unknown as EngineAdmin
   const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
@@ -197,8 +206,7 @@ test('an instance is not ready, though its login works, until a refused extensio
     return { outcome, ready: conditionOf(now, 'Ready'), alarm: conditionOf(now, EXTENSIONS_INSTALLED) }
   }
   await store.mergePatch(SharedInstance, key, { spec: { extensions: ['citext'] } })
-  const message = 'the extension citext is not one that the Region allows for postgresql-15.4.0'
-  const refused = { status: 'False', reason: 'ExtensionUnsupported', message }
+  const refused = { status: 'False', reason: 'ExtensionConflict', message }
   for (let round = 1; round <= 2; round++) {
     const { ready, alarm, outcome } = await reconcile()
     expect([ready, alarm]).toMatchObject([refused, refused])

@@ -1,5 +1,11 @@
 import { MooringError } from '../../shared/errors.ts'
-import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, isExtensionReason, SharedInstance } from '../../crds/shared-instance.ts'
+import {
+  ExtensionReason,
+  EXTENSIONS_INSTALLED,
+  InstanceReason,
+  isExtensionReason,
+  SharedInstance,
+} from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'

@@ -42,26 +42,35 @@ export interface AdmitDeps {
  */
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
-  const { endpointRef, hostname } = tunnel.status ?? {}
-  const { deletionTimestamp, namespace } = tunnel.metadata
-  const refused = deletionTimestamp === undefined ? await deps.tenancy?.problemOf(namespace) : undefined
-  const mayWait = !hasHostname(tunnel) && deletionTimestamp === undefined && refused === undefined
   const region = regionWithNumber(regions.list(), tunnel.spec.regionId)
-  const assigned = endpointRef && refused === undefined ? endpoints.get({ name: endpointRef.name }) : undefined
+  const { refused, full } = await admissionOf(deps, tunnel)
+  const assigned = refused === undefined ? assignedTo(deps, tunnel) : undefined
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)
   return {
     tunnel,
     now: deps.now().getTime(),
     refused,
-    full: mayWait ? deps.quota.admit(tunnel) : undefined,
+    full,
     region: region !== undefined,
     assigned,
     isSigned: assigned !== undefined && isSigned(assigned),
     candidates: region ? candidatesOf(endpointsInForce(endpoints.list()).filter(isSigned), region.spec.id, tunnelsOn) : [],
     ...(assigned ? await certificateOf(deps, tunnel, assigned) : NO_CERTIFICATE),
-    kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
+    kept: hasHostname(tunnel) ? undefined : keptHostname(deps, tunnel),
   }
+}
+
+/** Whether the Namespace of a tunnel is a tenant's, and has room for it. A tunnel that is being deleted needs no admission. */
+async function admissionOf(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Pick<Observed, 'refused' | 'full'>> {
+  const { namespace, deletionTimestamp } = tunnel.metadata
+  if (deletionTimestamp !== undefined) return { full: undefined }
+  const refused = await deps.tenancy?.problemOf(namespace)
+  return { refused, full: refused !== undefined || hasHostname(tunnel) ? undefined : deps.quota.admit(tunnel) }
+}
+
+function assignedTo({ endpoints }: ObserveDeps, { status }: Tunnel): TunnelEndpoint | undefined {
+  return status?.endpointRef && endpoints.get({ name: status.endpointRef.name })
 }
 
 function keptHostname(deps: ObserveDeps, { metadata }: Tunnel): KeptHostname | undefined {
