@@ -63,7 +63,7 @@ export const annotations = {
   restoreGrant: 'mooring.dev/restore-grant',
   /** `"true"` on a Region or TunnelEndpoint permits its deletion while it has databases or tunnels. */
   allowDeletion: 'mooring.dev/allow-deletion',
-  /** `"true"` on the Namespace mooring-shared permits that uninstalling deletes all databases. */
+  /** `"true"` on the Namespace mooring-shared permits its deletion, and that uninstalling deletes all databases. */
   deleteData: 'mooring.dev/delete-data',
   /** On a CustomResourceDefinition: version of the program that applied it. */
   version: 'mooring.dev/version',

@@ -10,6 +10,8 @@ export const RegionReason = {
   /** The region lists motors, so databases can be created in it. Each database server has its own condition. */
   Serving: 'Serving',
   NoMotors: 'NoMotors',
+  /** No server of a motor can run, such as for want of its image; the message names the motor and the cause. */
+  MotorUnavailable: 'MotorUnavailable',
   /** An older region has the same `id` or `regionId`: nothing runs in this one. */
   IdTaken: 'IdTaken',
 } as const

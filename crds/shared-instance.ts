@@ -17,6 +17,11 @@ export const ExtensionReason = {
   Conflict: 'ExtensionConflict',
 } as const
 
+const EXTENSION_REASONS: ReadonlySet<string> = new Set(Object.values(ExtensionReason))
+
+/** Whether a reason of `Ready` means that logins work, and an extension of the spec is missing. */
+export const isExtensionReason = (reason: string): boolean => EXTENSION_REASONS.has(reason)
+
 /** Reasons of an instance's `Ready` condition. */
 export const InstanceReason = {
   /** The database exists and its login works. */

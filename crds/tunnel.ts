@@ -13,6 +13,8 @@ export const TunnelReason = {
   NoActiveEndpoint: 'NoActiveEndpoint',
   /** The assigned endpoint was deleted. The assignment cannot change. */
   EndpointMissing: 'EndpointMissing',
+  /** The Namespace is not a tenant's: it lacks the labels that the message names. The tunnel is not served, and keeps its hostname. */
+  NoAccess: 'NoAccess',
   DrawingHostname: 'DrawingHostname',
   ObtainingCertificate: 'ObtainingCertificate',
   /** The tunnel has no certificate, and its endpoint does not accept the terms of the certificate authority. */

@@ -22,6 +22,7 @@ import { createFleetReconciler, type FleetDeps } from './fleet/reconciler.ts'
 import { createOperatorMetrics } from './metrics.ts'
 import { createMetering } from './metering/metering.ts'
 import { createNamespaceReconciler } from './namespace/reconciler.ts'
+import { createTenancy } from './namespace/tenancy.ts'
 import { namespaceWatches } from './namespace/watches.ts'
 import { admissibleIn, createQuota } from './quota/quota.ts'
 import { createReporter } from './reporter.ts'
@@ -116,6 +117,7 @@ export function createOperator(deps: OperatorDeps): Operator {
     ...{ cache: instances, max: settings.quotas.instances, hasBegun: isClaimed },
     lingering: (namespace) => discarded.countIn(namespace),
   })
+  const tenancy = createTenancy({ ...caches, store })
   const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
   const { claimed } = createOperatorMetrics({
     ...{ registry: deps.registry, instances, databases, servers, admins },
@@ -162,6 +164,12 @@ export function createOperator(deps: OperatorDeps): Operator {
   /** Instances that may be admitted now, in all namespaces. */
   const waitingForQuota = () => caches.tenantNamespaces.list().flatMap(({ metadata }) => quota.next(metadata.name))
 
+  const sharedNamespace = () => caches.namespaces.get({ name: SHARED_NAMESPACE })?.metadata
+  const ofNamespaces = {
+    namespaces: caches.namespaces,
+    isNamespaceGoing: () => sharedNamespace()?.deletionTimestamp !== undefined,
+  }
+
   const sharedServers = () =>
     servers
       .list()
@@ -192,7 +200,7 @@ export function createOperator(deps: OperatorDeps): Operator {
           ...deps.tunnels,
           max: settings.quotas.tunnels,
           isShared: () => caches.organizations.count() > 1,
-          ...{ store, regions, databases, report, now, controller, failureReporter },
+          ...{ store, regions, databases, tenancy, report, now, controller, failureReporter },
         })
       : []),
     ...(webhooks
@@ -216,12 +224,18 @@ export function createOperator(deps: OperatorDeps): Operator {
         quota,
         now,
         capacityOf: settings.capacityOf,
+        hasNamespace: () => sharedNamespace() !== undefined && !ofNamespaces.isNamespaceGoing(),
       }),
-      sources: [objectsOf(regions), changesOf(servers, allRegions), changesOf(instances, allRegions)],
+      sources: [
+        objectsOf(regions),
+        changesOf(servers, allRegions),
+        changesOf(instances, allRegions),
+        changesOf(caches.namespaces, ({ name }) => (name === SHARED_NAMESPACE ? allRegions() : [])),
+      ],
     }),
     ...createServerControllers({
       ...{ store, servers, instances, databases, runtime, admins, ownAdmins, discarded, now, controller },
-      ...{ warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
+      ...{ ...ofNamespaces, warmPool: settings.warmPool, onFailure: failureReporter(servers), serversOf: poolOf },
     }),
     ...createDatabaseControllers({
       ...{ ...caches, store, log, admins, suspicions, watchdog, report, controller, events, quota: databaseQuota },
@@ -230,7 +244,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       usageRecordedUntil: metering.usageRecordedUntil,
     }),
     ...createArchiveControllers(deps.backups, {
-      ...{ store, archives: caches.archives, databases, report, now, log, controller },
+      ...{ ...ofNamespaces, store, archives: caches.archives, databases, report, now, log, controller },
       onFailure: failureReporter(caches.archives),
     }),
     controller({
@@ -248,7 +262,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       concurrency: 16,
       onFailure: failureReporter(instances),
       reconcile: createInstanceReconciler({
-        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, now, report, events },
+        ...{ store, instances, servers, regions, admins, slots, quota, suspicions, tenancy, now, report, events },
         limits: { connections: CONNECTIONS_PER_TENANT },
         ca: deps.ca,
         caFile: deps.caFile,
@@ -258,6 +272,7 @@ export function createOperator(deps: OperatorDeps): Operator {
       sources: [
         objectsOf(instances),
         admissibleIn(instances, quota),
+        ...tenancy.changes((namespace) => instances.list({ namespace }).map(keyOf)),
         eventsOf((enqueue) => discarded.onRemoval(() => waitingForQuota().forEach(enqueue))),
         changesOf(servers, concernedByServer),
         changesOf(instances, (key) => instances.byIndex('template', keyToString(key)).map(keyOf)),
@@ -283,8 +298,12 @@ export function createOperator(deps: OperatorDeps): Operator {
   return {
     firstServer: admins.firstOpen,
     async run(signal) {
-      const ofTunnels = [deps.tunnels?.tunnels, deps.tunnels?.endpoints, deps.tunnels?.tunnelWebhooks]
-      const reported = [instances, databases, servers, regions, caches.tenantNamespaces, ...ofTunnels]
+      const { tunnels, endpoints, tunnelWebhooks, tunnelPasswords } = deps.tunnels ?? {}
+      const { tenantNamespaces, plans, archives } = caches
+      const reported = [
+        ...[instances, databases, servers, archives, regions, plans, tenantNamespaces],
+        ...[tunnels, endpoints, tunnelWebhooks, tunnelPasswords],
+      ]
       const reporting = reported.filter((cache) => cache !== undefined).map((cache) => reportFailuresOnceSynced(cache, events))
       await Promise.all([
         ...controllers.map((each) => each.run(signal)),

@@ -32,8 +32,18 @@ export const InstanceView = z
       required: z.boolean().describe('False on a loopback host, and for a motor whose region requires none.'),
       ca: z.string().nullable().describe(`PEM of the CA of the server's certificate. ${secret}`),
     }),
-    statusReason: z.string().nullable().describe('Why logins do not work, and what to do. Null while they work.'),
-    statusCode: z.string().nullable().describe('Reason as one word, such as `ServerUnavailable`. Null while logins work.'),
+    statusReason: z
+      .string()
+      .nullable()
+      .describe(
+        'Why logins do not work, and what to do, or which extension of the database is missing. Null while neither is so.',
+      ),
+    statusCode: z
+      .string()
+      .nullable()
+      .describe(
+        'Reason as one word, such as `ServerUnavailable`, or `ExtensionUnsupported` while logins work. Null with `statusReason`.',
+      ),
     state: z.literal('deleting').optional().describe('Only in the 202 answer to a deletion.'),
   })
   .meta({

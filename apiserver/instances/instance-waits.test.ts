@@ -42,6 +42,7 @@ test.each([
   { reason: 'Disabled', done: true },
   { reason: 'SizeExceeded', done: true },
   { reason: 'Suspended', done: true },
+  { reason: 'ExtensionConflict', done: true },
   { reason: 'ServerUnavailable', done: false },
   { reason: 'TemplateNotFound', done: false },
   { reason: 'UnsupportedMotor', done: false },

@@ -1,4 +1,4 @@
-import { type SharedInstance, InstanceReason, isClaimed } from '../../crds/shared-instance.ts'
+import { type SharedInstance, InstanceReason, isClaimed, isExtensionReason } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Credentials, readCredentials } from './instance-view.ts'
@@ -131,6 +131,9 @@ const WITHOUT_LOGIN: ReadonlySet<string> = new Set([
   InstanceReason.Suspended,
 ])
 
+/** Whether a claimed instance is as ready as it gets. */
+const isDone = (reason: string): boolean => WITHOUT_LOGIN.has(reason) || isExtensionReason(reason)
+
 /** Whether a new instance waits for the sessions of its template to end. */
 function waitsForTemplate(instance: SharedInstance | undefined): instance is SharedInstance {
   if (!instance || isClaimed(instance)) return false
@@ -141,7 +144,7 @@ function waitsForTemplate(instance: SharedInstance | undefined): instance is Sha
 const RETRY_AFTER = '5'
 
 /**
- * Returns the result of a claim: the instance when its database works or is switched off, undefined while the claim is in progress.
+ * Returns the result of a claim: the instance when its database works, if without an extension, or is switched off; undefined while the claim is in progress.
  * @throws ApiError when the operator rejected the claim or another request deletes the instance
  */
 export function claimOutcome(instance: SharedInstance): SharedInstance | undefined {
@@ -150,7 +153,7 @@ export function claimOutcome(instance: SharedInstance): SharedInstance | undefin
   if (!condition || (condition.observedGeneration ?? 0) < instance.metadata.generation) return undefined
   if (condition.status === 'True') return instance
   // A claimed instance is never rejected, so a repeated request finds it.
-  if (isClaimed(instance)) return WITHOUT_LOGIN.has(condition.reason) ? instance : undefined
+  if (isClaimed(instance)) return isDone(condition.reason) ? instance : undefined
   const rejection = REJECTIONS.get(condition.reason)
   if (!rejection) return undefined
   const { code, field } = rejection

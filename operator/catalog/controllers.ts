@@ -1,5 +1,6 @@
 import { type ApiToken, endOfApiToken } from '../../crds/api-token.ts'
 import type { Organization } from '../../crds/organization.ts'
+import type { DatabaseServer } from '../../crds/database-server.ts'
 import type { Plan } from '../../crds/plan.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { Region } from '../../crds/region.ts'
@@ -9,16 +10,17 @@ import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key } from '../../store/port.ts'
 import type { Report, StatusFields } from '../reporter.ts'
 import type { Controller, ControllerDeps, Outcome } from '../runtime/controller.ts'
-import { changesOf, existenceOf, laterThan, objectsOf } from '../runtime/source.ts'
+import { aspectChangesOf, changesOf, existenceOf, laterThan, objectsOf } from '../runtime/source.ts'
 import { apiTokenDecision, organizationDecision, planDecision, regionCounts, regionDecision } from './decisions.ts'
 import type { Kind, Resource } from '../../crds/kind.ts'
-import type { Decision } from '../../store/conditions.ts'
+import { conditionOf, type Decision } from '../../store/conditions.ts'
 
 export interface CatalogControllersDeps {
   readonly regions: Cache<typeof Region>
   readonly plans: Cache<typeof Plan>
   readonly organizations: Cache<typeof Organization>
   readonly apiTokens: Cache<typeof ApiToken>
+  readonly servers: Cache<typeof DatabaseServer>
   readonly instances: Cache<typeof SharedInstance>
   readonly databases: Cache<typeof DedicatedDatabase>
   /** Absent in deployments without edges. */
@@ -33,10 +35,12 @@ const COUNT_AFTER_MS = 2_000
 
 /** Creates a controller for each kind that is only data: regions, plans, organizations and API tokens. */
 export function createCatalogControllers(deps: CatalogControllersDeps): readonly Controller[] {
-  const { regions, plans, organizations, apiTokens, instances, databases, tunnels, report, controller } = deps
+  const { regions, plans, organizations, apiTokens, servers, instances, databases, tunnels, report, controller } = deps
   const now = () => deps.now().getTime()
   const about = { report }
   const allRegions = () => regions.list().map(keyOf)
+  const allPlans = () => plans.list().map(keyOf)
+  const readinessOf = (server: DatabaseServer): string => `${server.spec.motor} ${conditionOf(server, 'Ready')?.reason}`
   return [
     controller({
       ...{ name: 'region', concurrency: 1 },
@@ -44,6 +48,7 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       sources: [
         objectsOf(regions),
         existenceOf(regions, allRegions),
+        aspectChangesOf(servers, readinessOf, allRegions),
         ...[instances, databases, ...(tunnels ? [tunnels] : [])].map((cache) =>
           laterThan(existenceOf<Kind>(cache, allRegions), COUNT_AFTER_MS),
         ),
@@ -51,7 +56,7 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       reconcile: createCatalogReconciler({
         ...about,
         cache: regions,
-        decide: (region) => regionDecision(region, regions.list()),
+        decide: (region) => regionDecision(region, regions.list(), servers.list()),
         statusFields: (region) =>
           regionCounts(region, {
             ...{ regions: regions.list(), instances: instances.list(), databases: databases.list() },
@@ -60,8 +65,13 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       }),
     }),
     controller({
-      ...{ name: 'plan', concurrency: 1, sources: [objectsOf(plans), changesOf(regions, () => plans.list().map(keyOf))] },
-      reconcile: createCatalogReconciler({ ...about, cache: plans, decide: (plan) => planDecision(plan, regions.list()) }),
+      ...{ name: 'plan', concurrency: 1 },
+      sources: [objectsOf(plans), changesOf(regions, allPlans), aspectChangesOf(servers, readinessOf, allPlans)],
+      reconcile: createCatalogReconciler({
+        ...about,
+        cache: plans,
+        decide: (plan) => planDecision(plan, regions.list(), servers.list()),
+      }),
     }),
     controller({
       ...{ name: 'organization', concurrency: 1, sources: [objectsOf(organizations)] },

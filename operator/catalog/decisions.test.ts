@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { apiToken, region } from '../../test/builders/resources.ts'
-import { apiTokenDecision, regionCounts, regionDecision } from './decisions.ts'
+import { apiToken, databaseServer, readyCondition, region } from '../../test/builders/resources.ts'
+import { apiTokenDecision, planDecision, regionCounts, regionDecision } from './decisions.ts'
 
 test.each([
   {
@@ -50,9 +50,35 @@ test.each([
     { ...younger, metadata: { ...younger.metadata, creationTimestamp: '2100-01-01T00:00:00Z', uid: 'younger' } },
     older,
   ]
-  const decided = regions.map((each) => regionDecision(each, regions).reason)
+  const decided = regions.map((each) => regionDecision(each, regions, []).reason)
   expect(decided).toEqual(['IdTaken', 'Serving'])
   const contents = { instances: [{ spec: { region: 'a' } }], databases: [], tunnels: [{ spec: { regionId: 1 } }] }
   const counts = regions.map((each) => regionCounts(each, { regions, ...contents } as never).instances)
   expect(counts).toEqual([0, 1])
+})
+
+const POSTGRESQL = 'postgresql-15.4.0'
+const server = (reason: string, message = '', name = 's1') =>
+  databaseServer({ metadata: { name }, status: { conditions: [{ ...readyCondition('False', reason), message }] } })
+const PULL = 'the image x:1 cannot be pulled: GET https://registry?account=robot'
+
+test.each([
+  { servers: [], reason: 'Serving', message: 'it runs 2 motors' },
+  { servers: [server('Crashed')], reason: 'Serving', message: 'it runs 2 motors' },
+  { servers: [server('MotorUnavailable', PULL), server('Starting', '', 's2')], reason: 'Serving', message: 'it runs 2 motors' },
+  {
+    servers: [server('MotorUnavailable', PULL)],
+    reason: 'MotorUnavailable',
+    message: `it runs 1 of 2 motors; it cannot run ${POSTGRESQL}: the image x:1 cannot be pulled`,
+  },
+])('a region with two motors and these servers of one is $reason: $message', ({ servers, reason, message }) => {
+  const here = region({
+    motors: [
+      { id: POSTGRESQL, warm: true },
+      { id: 'mongodb-7.0.2', warm: false },
+    ],
+  })
+  expect(regionDecision(here, [here], servers)).toMatchObject({ reason, message })
+  const plan = { spec: { engines: [POSTGRESQL] } } as never
+  expect(planDecision(plan, [here], servers).reason).toBe(reason === 'Serving' ? 'Offered' : 'NotOffered')
 })

@@ -86,6 +86,14 @@ const ROWS: readonly Row[] = [
     does: ['remove-objects', 'release'],
   },
   {
+    name: 'that is being deleted with its Namespace leaves its objects',
+    seen: {
+      ...{ ...SEEN, documents: undefined, isNamespaceGoing: true },
+      archive: archive({ metadata: { deletionTimestamp: '2026-01-02T03:04:30Z' } }),
+    },
+    does: ['leave-objects', 'release'],
+  },
+  {
     name: 'without a finalizer is left to the store',
     seen: { ...SEEN, archive: archive({ metadata: { deletionTimestamp: '2026-01-02T03:04:30Z', finalizers: [] } }) },
   },

@@ -18,6 +18,8 @@ export interface Observed {
   readonly hasDatabase: boolean
   /** Documents, or why they cannot be read. Not read while the archive is being deleted. */
   readonly documents: Documents | { readonly error: string } | undefined
+  /** Whether the Namespace of the archive is being deleted, which says nothing about backups. */
+  readonly isNamespaceGoing?: boolean | undefined
   readonly now: Date
 }
 
@@ -32,6 +34,8 @@ export type Action =
   | 'delete'
   /** Removes all objects from the repository, and checks that none is left. */
   | 'remove-objects'
+  /** Leaves the objects in the repository. */
+  | 'leave-objects'
   | 'release'
 
 export type Fields = Partial<StatusOf<typeof DatabaseArchive>>
@@ -54,7 +58,7 @@ const SILENT_MS = 120_000
 /** Decides what a DatabaseArchive needs. Pure: each branch is a row in plan.test.ts. */
 export function planArchive(observed: Observed): Plan {
   const { finalizers = [], deletionTimestamp } = observed.archive.metadata
-  if (deletionTimestamp !== undefined) return planDeletion(finalizers)
+  if (deletionTimestamp !== undefined) return planDeletion(finalizers, observed)
   const plan = planLiving(observed)
   return finalizers.includes(FINALIZER) ? plan : { ...plan, actions: ['add-finalizer', ...plan.actions] }
 }
@@ -82,9 +86,10 @@ function endOfRetention({ spec: { keptUntil } }: DatabaseArchive, hasDatabase: b
   return Date.parse(keptUntil) <= now.getTime() ? 'delete' : undefined
 }
 
-function planDeletion(finalizers: readonly string[]): Plan {
+function planDeletion(finalizers: readonly string[], { isNamespaceGoing }: Observed): Plan {
   if (!finalizers.includes(FINALIZER)) return { actions: [], decision: undefined, fields: {} }
-  return { actions: ['remove-objects', 'release'], decision: undefined, fields: {} }
+  const objects = isNamespaceGoing ? 'leave-objects' : 'remove-objects'
+  return { actions: [objects, 'release'], decision: undefined, fields: {} }
 }
 
 /** Returns the desired order of the archive's agent. */

@@ -19,6 +19,8 @@ export interface ArchiveReconcilerDeps {
   /** Databases, with the index `archive`. */
   readonly databases: Cache<typeof DedicatedDatabase>
   readonly repository: Repository
+  /** Whether the Namespace of the archives is being deleted. Default: it is not. */
+  readonly isNamespaceGoing?: (() => boolean) | undefined
   readonly report: Report
   readonly now: () => Date
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -36,7 +38,13 @@ export function createArchiveReconciler(deps: ArchiveReconcilerDeps): (key: Key)
   const { store, archives, repository, report } = deps
 
   async function observe(archive: DatabaseArchive): Promise<Observed> {
-    return { archive, hasDatabase: await hasDatabase(archive), documents: await documentsOf(archive), now: deps.now() }
+    return {
+      archive,
+      hasDatabase: await hasDatabase(archive),
+      documents: await documentsOf(archive),
+      isNamespaceGoing: deps.isNamespaceGoing?.(),
+      now: deps.now(),
+    }
   }
 
   /** The cache may lag behind and lack a new database, so an archive counts as orphaned only after a list of the store. */
@@ -58,6 +66,7 @@ export function createArchiveReconciler(deps: ArchiveReconcilerDeps): (key: Key)
   async function perform(archive: DatabaseArchive, action: Action): Promise<void> {
     const { metadata, spec } = archive
     const { uid, finalizers = [] } = metadata
+    const about = { archive: metadata.name, database: spec.database }
     const setFinalizers = (all: readonly string[]) =>
       store.mergePatch(DatabaseArchive, metadata, { metadata: { finalizers: all } }, { uid })
     switch (action) {
@@ -75,10 +84,13 @@ export function createArchiveReconciler(deps: ArchiveReconcilerDeps): (key: Key)
         return
       case 'remove-objects':
         await removeObjects(repository, spec.databaseUid, AbortSignal.timeout(REMOVE_MS))
+        deps.log.info(about, 'backups of a database removed')
+        return
+      case 'leave-objects':
+        deps.log.warn(about, 'the Namespace of a database’s backups is being deleted: they stay in the repository')
         return
       case 'release':
         await setFinalizers(finalizers.filter((name) => name !== FINALIZER))
-        deps.log.info({ archive: metadata.name, database: spec.database }, 'backups of a database removed')
     }
   }
 

@@ -6,6 +6,7 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import type { Plan as CatalogPlan } from '../../crds/plan.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { conditionOf, type Decision, notReady, ready } from '../../store/conditions.ts'
+import { withoutPullError } from '../kubernetes/pod-state.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import { secretName } from '../shared-instance/credentials.ts'
 import { type ObservedSecret, passwordSteps, type PasswordStep, type ServerAddress } from '../shared-instance/password-steps.ts'
@@ -251,7 +252,8 @@ const SERVER_FAILURES: ReadonlySet<string> = new Set([
 function waiting(observed: Observed, reason?: string): State {
   const { database, server } = observed
   const condition = conditionOf(server ?? {}, 'Ready')
-  if (condition && isFailing(observed, condition)) return failed(DatabaseReason.ServerUnavailable, condition.message)
+  if (condition && isFailing(observed, condition))
+    return failed(DatabaseReason.ServerUnavailable, withoutPullError(condition.message))
   const cause = reason ?? (isCreated(database) ? conditionOf(server ?? {}, UPDATE_HELD)?.message : condition?.message)
   return inProgress(database, cause)
 }

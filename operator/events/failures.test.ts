@@ -2,15 +2,17 @@ import { expect, test } from 'vitest'
 import { MooringError } from '../../shared/errors.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { Namespace } from '../../crds/core.ts'
-import { InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
-import { TunnelReason } from '../../crds/tunnel.ts'
+import { DELETION_HELD, UPDATE_HELD } from '../../crds/database-server.ts'
+import { EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import { HEADERS_USABLE, HOSTNAME_KEPT, TunnelReason } from '../../crds/tunnel.ts'
 import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { createCacheSet } from '../../store/cache.ts'
-import { StoreError } from '../../store/port.ts'
-import { sharedInstance, tunnel, tunnelEndpoint } from '../../test/builders/resources.ts'
+import { type Key, StoreError } from '../../store/port.ts'
+import { databaseServer, sharedInstance, tunnel, tunnelEndpoint } from '../../test/builders/resources.ts'
+import { createVirtualClock } from '../../test/support/clocks.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
-import { failuresOf, reportFailures, reporterOf } from './failures.ts'
+import { failuresOf, LATE_MS, reportFailures, reporterOf } from './failures.ts'
 import type { Failure } from './events.ts'
 
 const condition = (status: Condition['status'], reason: string, message = 'why'): Condition => ({
@@ -22,7 +24,7 @@ test.each([
   { does: 'a claimed database is no failure', ready: condition('True', InstanceReason.Claimed), is: undefined },
   { does: 'a database that is being claimed is no failure', ready: condition('False', InstanceReason.Claiming), is: undefined },
   {
-    does: 'an instance that waits for its server is no failure',
+    does: 'an instance that waits for its server is no failure, unless it lasts',
     ready: condition('False', InstanceReason.WaitingForServer),
     is: undefined,
   },
@@ -38,6 +40,18 @@ test.each([
   },
 ])('$does', ({ ready, is }) => {
   expect(failuresOf(sharedInstance({ status: { conditions: [ready] } }))).toEqual(is ? [is] : [])
+})
+
+test.each([
+  { does: 'an extension that cannot be installed is a failure', type: EXTENSIONS_INSTALLED, reason: 'ExtensionUnsupported' },
+  { does: 'a hostname that a restored tunnel does not get is a failure', type: HOSTNAME_KEPT, reason: 'InvalidMark' },
+  { does: 'a header value that is missing is a failure', type: HEADERS_USABLE, reason: 'SecretMissing' },
+  { does: 'a deletion that waits for instances is a failure', type: DELETION_HELD, reason: 'InstancesLeft' },
+  { does: 'a volume that cannot grow is a failure', type: UPDATE_HELD, reason: 'StorageNotExpandable' },
+  { does: 'a server that is being replaced is no failure', type: UPDATE_HELD, reason: 'Updating', is: [] },
+])('$does', ({ type, reason, is = [reason] }) => {
+  const conditions = [condition('True', 'Running'), { ...condition('False', reason), type }]
+  expect(failuresOf(databaseServer({ status: { conditions } })).map((failure) => failure.reason)).toEqual(is)
 })
 
 test.each([
@@ -111,6 +125,43 @@ test('a failure is reported once when it appears in a status, and again when it 
   stop()
   stopping.abort()
   await running
+})
+
+test('a step that lasts a minute is reported once, with the message of that time, and again when the message has changed for a minute', async () => {
+  const clock = createVirtualClock()
+  const held = settableCache(SharedInstance)
+  const { name, namespace } = sharedInstance().metadata
+  let changed: (key: Key) => void = () => undefined
+  let version = 0
+  const onChange = (handler: typeof changed) => {
+    changed = handler
+    return () => undefined
+  }
+  const cache = { ...held.cache, onChange }
+  const become = (...conditions: Condition[]) => {
+    version += 1
+    held.put(sharedInstance({ metadata: { resourceVersion: String(version) }, status: { conditions } }))
+    changed({ name, namespace })
+  }
+  const waiting = (message: string) => condition('False', InstanceReason.WaitingForServer, message)
+  const told: string[] = []
+  become(waiting('no free slot yet'))
+  const stop = reportFailures(cache, { failure: ({ reason, note }) => void told.push(`${reason}: ${note}`) }, clock)
+  await clock.advance(LATE_MS - 1)
+  become(waiting('no server runs'))
+  expect(told).toEqual([])
+  await clock.advance(LATE_MS)
+  expect(told).toEqual(['WaitingForServer: no server runs'])
+
+  become(waiting('no node accepts it'))
+  become(waiting('no node accepts it at all'))
+  await clock.advance(LATE_MS)
+  become(condition('True', InstanceReason.Claimed))
+  become(waiting('no free slot yet'))
+  become(condition('True', InstanceReason.Claimed))
+  await clock.advance(2 * LATE_MS)
+  expect(told.slice(1)).toEqual(['WaitingForServer: no node accepts it at all'])
+  stop()
 })
 
 test.each([

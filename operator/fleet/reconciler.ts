@@ -21,6 +21,8 @@ export interface FleetDeps {
   readonly quota: Pick<Quota<SharedInstance>, 'countAdmissible'>
   /** Returns the maximum number of shared instances on one server of a motor. */
   readonly capacityOf: (motor: Motor) => number
+  /** Whether the Namespace of the servers exists and stays. Default: it does. */
+  readonly hasNamespace?: (() => boolean) | undefined
   readonly now: () => Date
 }
 
@@ -100,6 +102,7 @@ export function createFleetReconciler(deps: FleetDeps): (key: Key) => Promise<Ou
     const region = regions.get(key)
     if (!region) return { result: 'settled', reason: 'Gone' }
     if (regionBefore(region, regions.list())) return { result: 'settled', reason: RegionReason.IdTaken }
+    if (deps.hasNamespace?.() === false) return { result: 'settled', reason: 'NamespaceMissing' }
     const now = deps.now().getTime()
     const results: MotorResult[] = []
     for (const motor of region.spec.motors) results.push(await reconcileMotor(region, motor, now))

@@ -1,3 +1,4 @@
+import type { Namespace } from '../../crds/core.ts'
 import type { DatabaseServer } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -13,6 +14,8 @@ export interface ServerControllerDeps extends ServerDeps {
   /** Spare databases per shared server. */
   readonly warmPool: number
   readonly discarded: Discarded
+  /** Namespaces, whose deletion `isNamespaceGoing` shows. */
+  readonly namespaces?: Cache<typeof Namespace> | undefined
   readonly controller: (about: Pick<ControllerDeps, 'name' | 'concurrency' | 'reconcile' | 'sources' | 'onFailure'>) => Controller
   readonly onFailure: ControllerDeps['onFailure']
   /** Returns the servers whose pool depends on an instance. */
@@ -78,6 +81,7 @@ export function createServerControllers(deps: ServerControllerDeps): readonly Co
           objectsOf(servers),
           changesOf(instances, goingServers),
           ...(databases ? [changesOf(databases, goingServers)] : []),
+          ...(deps.namespaces ? [changesOf(deps.namespaces, goingServers)] : []),
           eventsOf((enqueue) => onRuntimeChange(runtime, (server) => enqueue({ namespace: SHARED_NAMESPACE, name: server }))),
         ],
       }),

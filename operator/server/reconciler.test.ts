@@ -66,7 +66,9 @@ async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   })
   const key = keyOf(made)
   const [servers, instances] = [settableCache(DatabaseServer), settableCache(SharedInstance, instanceIndexes)]
-  const seen: { state: ServerState; removed: boolean } = { state: { phase: 'starting' }, removed: false }
+  const seen: { state: ServerState; removed: boolean; isNamespaceGoing: boolean } = {
+    ...{ state: { phase: 'starting' }, removed: false, isNamespaceGoing: false },
+  }
   const runtime: ServerRuntime = {
     ...traits,
     motors: () => Promise.resolve(new Map()),
@@ -81,6 +83,7 @@ async function bench(traits: Pick<ServerRuntime, 'adoptsPassword'> = {}) {
   const start = () =>
     createServerReconciler({
       ...{ store, servers: servers.cache, instances: instances.cache, runtime, admins: fakes.admins, now },
+      isNamespaceGoing: () => seen.isNamespaceGoing,
     })
   let reconcile = start()
   return {
@@ -249,4 +252,14 @@ test('a server whose deletion is forced does not wait for its instances', async 
   await it.store.delete(DatabaseServer, it.key)
   await it.reconcile()
   expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
+})
+
+test('a server whose Namespace is being deleted waits for neither its instances nor its runtime', async () => {
+  await using it = await bench()
+  it.seen.isNamespaceGoing = true
+  it.instances.put(tenant)
+  await it.store.delete(DatabaseServer, it.key)
+  await it.reconcile()
+  expect(await it.store.get(DatabaseServer, it.key)).toBeUndefined()
+  expect(it.calls).toEqual(['forget'])
 })

@@ -24,6 +24,8 @@ export interface ServerDeps {
   /** Dedicated databases, with the index `server`: the DatabaseServer of a database that is not being deleted. */
   readonly databases?: Cache<typeof DedicatedDatabase> | undefined
   readonly runtime: ServerRuntime
+  /** Whether the Namespace of the servers is being deleted, with all that is in it. Default: it is not. */
+  readonly isNamespaceGoing?: (() => boolean) | undefined
   readonly admins: Admins
   /** Admin connections of Mooring's own servers, kept apart from those of servers with tenants. */
   readonly ownAdmins?: Admins | undefined
@@ -55,7 +57,7 @@ const accessDelayMs = (attempts: number): number => backoffMs(ACCESS_BACKOFF, Ma
 
 /** Creates the reconciler that brings a DatabaseServer up or removes it, reports its state, and keeps its admin connection open. */
 export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<Outcome> {
-  const { store, servers, instances, databases, runtime } = deps
+  const { store, servers, instances, databases, runtime, isNamespaceGoing = () => false } = deps
   const adminsOf = ({ spec }: DatabaseServer) => (spec.tenancy === 'internal' ? (deps.ownAdmins ?? deps.admins) : deps.admins)
   const say = createReporter(deps)
   const firstObservation = createFirstObservation(deps.now)
@@ -76,6 +78,11 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   async function remove(server: DatabaseServer): Promise<Outcome> {
     await adminsOf(server).forget(server.metadata.name)
     if (!(await runtime.remove(server))) return { result: 'waiting', reason: ServerReason.Stopping, requeueAfterMs: RETRY_MS }
+    return release(server)
+  }
+
+  /** Forgets a server that is gone, and lets its object go. */
+  async function release(server: DatabaseServer): Promise<Outcome> {
     secrets.forget(server)
     firstObservation.forget(server)
     forgetApplied(server)
@@ -83,6 +90,12 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     const finalizers = (server.metadata.finalizers ?? []).filter((name) => name !== FINALIZER)
     await store.mergePatch(DatabaseServer, keyOf(server), { metadata: { finalizers } }, { uid: server.metadata.uid })
     return { result: 'settled', reason: ServerReason.Stopping }
+  }
+
+  /** Lets a server go whose pod and volume Kubernetes deletes with the Namespace. The operator has no rights there any more. */
+  async function abandon(server: DatabaseServer): Promise<Outcome> {
+    await adminsOf(server).forget(server.metadata.name)
+    return release(server)
   }
 
   async function offerOf(server: DatabaseServer, state: ServerState, credentials: AdminCredentials): Promise<Offer> {
@@ -218,8 +231,10 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   return async function reconcileServer(key) {
     const server = servers.get(key)
     if (!server) return { result: 'settled', reason: 'Gone' }
+    const isGoing = server.metadata.deletionTimestamp !== undefined
+    if (isGoing && isNamespaceGoing()) return abandon(server)
     // A server with instances keeps serving: only then can their data be moved to another server.
-    if (server.metadata.deletionTimestamp !== undefined && tenantsToWaitFor(server) === 0) return remove(server)
+    if (isGoing && tenantsToWaitFor(server) === 0) return remove(server)
     try {
       return await bringUp(server, await secrets.of(server))
     } catch (error) {
@@ -230,8 +245,8 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
   }
 }
 
-/** Time for a server to be observed after the operator's start, before a status from before the start is taken back. */
-const GRACE_MS = 15_000
+/** Time for a server to be observed, and its connection to be opened, after the operator's start: a status from before the start counts until then. */
+export const GRACE_MS = 15_000
 
 interface FirstObservation {
   readonly isUnknown: (server: DatabaseServer, state: ServerState) => boolean

@@ -1,7 +1,7 @@
 import type { Motor } from '../../crds/motor.ts'
 import { InstanceReason, isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
-import { isReady } from '../../store/conditions.ts'
+import { conditionOf, isReady } from '../../store/conditions.ts'
 import { keyToString } from '../../store/port.ts'
 import { isOverQuota, quotaIndexes } from '../quota/quota.ts'
 import { suffixOf, tenantSuffix } from './kept-secret.ts'
@@ -18,15 +18,18 @@ export function isSettled(instance: SharedInstance): boolean {
 /** Whether its status says that the quota is exceeded. */
 export const isOver = isOverQuota(InstanceReason.QuotaExceeded)
 
+/** Whether its status says that its Namespace is not a tenant's. */
+const isRefused = (instance: SharedInstance): boolean => conditionOf(instance, 'Ready')?.reason === InstanceReason.NoAccess
+
 /** Indexes of the cache of SharedInstances. */
 export const instanceIndexes = {
   ...quotaIndexes({ hasBegun: isClaimed, reason: InstanceReason.QuotaExceeded }),
   /** DatabaseServer of the instance. */
   server: ({ status }: SharedInstance): readonly string[] => (status?.serverRef ? [status.serverRef.name] : []),
-  /** Region and motor of an instance that needs a slot; none while its quota is exceeded. */
+  /** Region and motor of an instance that needs a slot; none while it is not admitted. */
   waiting(instance: SharedInstance): readonly string[] {
     const { status, spec, metadata } = instance
-    if (status?.serverRef || metadata.deletionTimestamp !== undefined || isOver(instance)) return []
+    if (status?.serverRef || metadata.deletionTimestamp !== undefined || isOver(instance) || isRefused(instance)) return []
     return [waitingFor(spec.region, spec.motor)]
   },
   /** Template of an instance that is not copied from it yet. */

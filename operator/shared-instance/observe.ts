@@ -1,17 +1,18 @@
 import { type DatabaseServer, ServerReason } from '../../crds/database-server.ts'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
 import { allowedExtensions, offerOf, type Region, regionWithId } from '../../crds/region.ts'
-import { isClaimed, type SharedInstance } from '../../crds/shared-instance.ts'
+import { isClaimed, isExtensionReason, type SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { conditionOf, isReady } from '../../store/conditions.ts'
 import { isStoreError, type Store } from '../../store/port.ts'
 import { withoutPullError } from '../kubernetes/pod-state.ts'
+import type { Tenancy } from '../namespace/tenancy.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import type { Slots, Suspicions } from './slots.ts'
-import type { Placement, Observed } from './plan.ts'
+import type { DownServers, Observed, Placement } from './plan.ts'
 
 export interface ObserveDeps {
   readonly store: Store
@@ -22,6 +23,8 @@ export interface ObserveDeps {
   readonly slots: Slots
   readonly quota: Pick<Quota<SharedInstance>, 'admit'>
   readonly suspicions: Suspicions
+  /** Default: every Namespace is a tenant's. */
+  readonly tenancy?: Pick<Tenancy, 'problemOf'> | undefined
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
   readonly now: () => Date
@@ -42,13 +45,15 @@ export interface Observation {
 /** Reads the state that a decision about an instance depends on. Writes nothing, but reserves a slot for an instance without one. */
 export async function observe(deps: ObserveDeps, instance: SharedInstance): Promise<Observation> {
   const mayWait = !isClaimed(instance) && instance.metadata.deletionTimestamp === undefined
-  const full = mayWait ? deps.quota.admit(instance) : undefined
-  return full ? { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full } } : read(deps, instance)
+  const refused = mayWait ? await deps.tenancy?.problemOf(instance.metadata.namespace) : undefined
+  const full = mayWait && refused === undefined ? deps.quota.admit(instance) : undefined
+  if (!full && refused === undefined) return read(deps, instance)
+  return { ...NOTHING, observed: { ...UNSEEN, instance, now: deps.now().getTime(), full, refused } }
 }
 
-/** Observation of an instance above its quota, for which nothing is read: there may be thousands. */
+/** Observation of an instance that is not admitted, for which nothing is read: there may be thousands. */
 const NOTHING = { credentials: undefined, server: undefined, open: undefined, template: undefined, allowedExtensions: [] }
-const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full'> = {
+const UNSEEN: Omit<Observed, 'instance' | 'now' | 'full' | 'refused'> = {
   region: 'served',
   placement: { found: 'none' },
   secret: undefined,
@@ -66,7 +71,7 @@ async function read(deps: ObserveDeps, instance: SharedInstance): Promise<Observ
   const template = templateOf(deps, instance)
   const server = serverOf(deps, { instance, credentials, template })
   const open = server && deps.admins.get(server.metadata.name)
-  const placement = placementOf({ instance, credentials, server })
+  const placement = placementOf(deps, { instance, credentials, server })
   const region = regionWithId(deps.regions.list(), instance.spec.region)
   const observed: Observed = {
     instance,
@@ -168,12 +173,23 @@ function serverOfTemplate({ servers }: ObserveDeps, template: SharedInstance | u
   return name === undefined ? undefined : servers.get({ namespace: SHARED_NAMESPACE, name })
 }
 
-function placementOf({ instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined }): Placement {
+function placementOf(
+  deps: ObserveDeps,
+  { instance, credentials, server }: Chosen & { readonly server: DatabaseServer | undefined },
+): Placement {
   const known = instance.status?.serverRef !== undefined || (credentials !== undefined && !isClaimed(instance))
-  if (!server) return { found: known ? 'removed' : 'none' }
+  if (!server) return known ? { found: 'removed' } : { found: 'none', down: downServers(deps, instance) }
   const { host, port, tls } = server.status ?? {}
   if (!isReady(server) || host === undefined || port === undefined) return { found: 'down', why: whyDown(server) }
   return { found: 'reachable', host, port, tls }
+}
+
+/** Servers of the instance's region and motor that are down; undefined when there are none, so that all are full or one is about to be made. */
+function downServers({ servers }: ObserveDeps, { spec }: SharedInstance): DownServers | undefined {
+  const staying = servers.list().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  const reasons = staying.filter((server) => serves(server, spec) && !isReady(server)).map(whyDown)
+  if (reasons.length === 0) return undefined
+  return { why: reasons.every((why) => why !== undefined) ? reasons[0] : undefined }
 }
 
 /**
@@ -188,11 +204,12 @@ function whyDown(server: DatabaseServer): string | undefined {
 
 const CRASHED = 'it failed and is being started again; an administrator finds the reason in the log of the operator'
 
-/** Whether a claimed database may be gone or reject its login: its server was lost for a time, or has the name of the one in the status but is another. */
+/** Whether a claimed database may be gone or reject its login: it was not ready, for another reason than its extensions, or its server is another one of the name. */
 function isInDoubt(instance: SharedInstance, server: DatabaseServer | undefined): boolean {
   const uid = instance.status?.serverRef?.uid
   const isOther = uid !== undefined && server !== undefined && server.metadata.uid !== uid
-  return isClaimed(instance) && (isOther || !isReady(instance))
+  const isWorking = isReady(instance) || isExtensionReason(conditionOf(instance, 'Ready')?.reason ?? '')
+  return isClaimed(instance) && (isOther || !isWorking)
 }
 
 /** Whether the database is missing. Queries the engine only where that is in doubt, or the sweeper reported it: a settled instance costs no query. */

@@ -31,6 +31,12 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     reason: 'QuotaExceeded',
   },
   {
+    does: 'gets nothing in a Namespace that is not a tenant’s',
+    given: observed({ metadata: { finalizers: [] } }, { refused: 'it has no label' }),
+    actions: [],
+    reason: 'NoAccess',
+  },
+  {
     does: 'expires while its namespace is full',
     given: observed({ spec: { expiresAt: '2026-01-01T00:00:00.000Z' } }, { full: { taken: 50, max: 50 } }),
     actions: ['expire'],
@@ -41,6 +47,18 @@ test.each<{ does: string; given: Observed; actions: readonly string[]; reason: s
     given: observed({}, { placement: { found: 'none' } }),
     actions: [],
     reason: 'WaitingForServer',
+  },
+  {
+    does: 'waits for a server that is starting',
+    given: observed({}, { placement: { found: 'none', down: {} } }),
+    actions: [],
+    reason: 'WaitingForServer',
+  },
+  {
+    does: 'waits for a server that cannot run',
+    given: observed({}, { placement: { found: 'none', down: { why: 'its image is missing' } } }),
+    actions: [],
+    reason: 'ServerUnavailable',
   },
   {
     does: 'waits for a server that is down',

@@ -12,7 +12,12 @@ export type Placement =
   /** Its server was removed. */
   | { readonly found: 'removed' }
   /** No server has a free slot. */
-  | { readonly found: 'none' }
+  | { readonly found: 'none'; readonly down?: DownServers | undefined }
+
+/** Servers of the region and motor that are down. `why`: reason when none of them can run; undefined while one is starting. */
+export interface DownServers {
+  readonly why?: string | undefined
+}
 
 /** State of a template. `in-use`: the engine found open sessions on it. `why`: sentence of the engine about what it does not copy. */
 export type TemplateState = 'none' | 'ready' | 'missing' | 'in-use' | { readonly why: string }
@@ -22,6 +27,8 @@ export interface Observed {
   readonly instance: SharedInstance
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** Reason why its Namespace is not a tenant's, of an instance that is not claimed: then nothing else was read. */
+  readonly refused?: string | undefined
   /** Set when the quota of its namespace does not admit the instance: then nothing else was read. */
   readonly full: Full | undefined
   readonly region: 'served' | 'unknown' | 'motor-missing'
@@ -88,8 +95,9 @@ export function planInstance(observed: Observed): Plan {
 }
 
 function planLiving(observed: Observed): Plan {
-  const { instance, full } = observed
-  // An instance above the quota needs no clean-up, so it gets no finalizer.
+  const { instance, full, refused } = observed
+  // An instance that is not admitted needs no clean-up, so it gets no finalizer.
+  if (refused !== undefined) return doing([], notReady(InstanceReason.NoAccess, refused))
   if (full) return doing([], notReady(InstanceReason.QuotaExceeded, fullMessage(full, 'instances')))
   const plan = refusal(observed) ?? (isClaimed(instance) ? planClaimed(observed) : planClaim(observed))
   const isGuarded = instance.metadata.finalizers?.includes(FINALIZER) === true
@@ -134,7 +142,7 @@ function planClaim(observed: Observed): Plan {
   const blocker = templateBlocker(observed.template)
   if (blocker) return { actions: [], ...blocker }
   if (placement.found === 'none' || placement.found === 'removed') {
-    return doing([], noSlot)
+    return doing([], noSlotBecause(observed, placement.found === 'none' ? placement.down : undefined))
   }
   if (placement.found === 'down') return doing([], unreachableBecause(observed, placement.why))
   if (observed.secret === 'foreign') return doing([], secretTaken, SECRET_AGAIN_MS)
@@ -162,8 +170,20 @@ export const unreachable = notReady(InstanceReason.ServerUnavailable, 'the datab
 /** Decision for a server that is down. While it is starting, the reason reported before stays: each restart of a failing server would change it. */
 function unreachableBecause({ instance }: Observed, why: string | undefined): Decision {
   if (why !== undefined) return notReady(InstanceReason.ServerUnavailable, `the database server cannot run: ${why}`)
+  return formerly(instance) ?? unreachable
+}
+
+/** Decision for an instance without a server, which says why the servers that could take it do not run. */
+function noSlotBecause({ instance }: Observed, down: DownServers | undefined): Decision {
+  if (!down) return noSlot
+  if (down.why === undefined) return formerly(instance) ?? noSlot
+  return notReady(InstanceReason.ServerUnavailable, `no database server has a free slot: ${down.why}`)
+}
+
+/** Decision of an unavailable server that was reported before. */
+function formerly(instance: SharedInstance): Decision | undefined {
   const before = conditionOf(instance, 'Ready')
-  return before?.reason === InstanceReason.ServerUnavailable ? notReady(before.reason, before.message) : unreachable
+  return before?.reason === InstanceReason.ServerUnavailable ? notReady(before.reason, before.message) : undefined
 }
 
 type TemplateBlocker = Pick<Plan, 'decision' | 'requeueAfterMs'>
@@ -194,7 +214,7 @@ function planClaimed(observed: Observed): Plan {
 
 function planUnreachable(observed: Observed, placement: Exclude<Placement, { readonly found: 'reachable' }>): Plan {
   if (placement.found === 'down') return doing([], unreachableBecause(observed, placement.why))
-  if (placement.found === 'none') return doing([], noSlot)
+  if (placement.found === 'none') return doing([], noSlotBecause(observed, placement.down))
   return resetsNow(observed) ? { actions: [], decision: noSlot, leavesServer: true } : doing([], serverGone)
 }
 

@@ -4,7 +4,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import { annotations, FINALIZER } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
-import { SharedInstance } from '../../crds/shared-instance.ts'
+import { EXTENSIONS_INSTALLED, SharedInstance } from '../../crds/shared-instance.ts'
 import { conditionOf, notReady, withCondition } from '../../store/conditions.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
 import { keyOf, type Store } from '../../store/port.ts'
@@ -17,6 +17,7 @@ import type { Failure } from '../events/events.ts'
 import { type EngineAdmin, EngineCode, LoginState } from '../engines/engine.ts'
 import { postgresql } from '../engines/postgresql/postgresql.ts'
 import { type Admins, createAdmins } from '../server/admins.ts'
+import { GRACE_MS } from '../server/reconciler.ts'
 import { instanceIndexes, waitingFor } from './indexes.ts'
 import { createSlots, createSuspicions } from './slots.ts'
 import { createInstanceReconciler } from './reconciler.ts'
@@ -37,13 +38,14 @@ interface Surroundings {
   readonly admins?: Admins
   readonly server?: DatabaseServer
   readonly onEvent?: (failure: Failure) => void
+  readonly now?: () => Date
 }
 
 /** Reconciler that admits all instances, with a server whose status is ready but which has no admin connection. */
 function reconcilerOver(
   store: Store,
   all: readonly SharedInstance[],
-  { admins = createAdmins(), server = databaseServer(), onEvent = () => undefined }: Surroundings = {},
+  { admins = createAdmins(), server = databaseServer(), onEvent = () => undefined, now = () => NOW }: Surroundings = {},
 ) {
   const instances = settableCache(SharedInstance, instanceIndexes)
   instances.put(...all)
@@ -52,7 +54,6 @@ function reconcilerOver(
   const regions = settableCache(Region)
   regions.put(region())
   const caches = { instances: instances.cache, servers: servers.cache, regions: regions.cache }
-  const now = () => NOW
   return createInstanceReconciler({
     ...{ store, now, ...caches, admins, slots: createSlots(caches), suspicions: createSuspicions() },
     quota: { admit: () => undefined },
@@ -69,12 +70,21 @@ test.each([
   { who: 'has no status', before: undefined, after: undefined },
   { who: 'waited for a server', before: 'WaitingForServer', after: 'WaitingForServer' },
 ])(
-  'an instance that $who and is admitted to an unreachable server reports $after, and waits for a server',
+  'an instance that $who reports nothing while the connection to its server may still open, and then $after, and waits for a server',
   async ({ before, after }) => {
     await using place = await openTemporaryStore()
     const { store } = place
     const instance = await make(store, before)
-    await expect(reconcilerOver(store, [instance])(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
+    let passed = 0
+    const reconcile = reconcilerOver(store, [instance], { now: () => new Date(NOW.getTime() + passed) })
+    expect(await reconcile(keyOf(instance))).toMatchObject({
+      result: 'waiting',
+      reason: 'WaitingForServer',
+      requeueAfterMs: 1_000,
+    })
+    expect(await store.get(SharedInstance, keyOf(instance))).toEqual(instance)
+    passed = GRACE_MS
+    await expect(reconcile(keyOf(instance))).rejects.toMatchObject({ code: 'engine_unavailable' })
     const now = await store.get(SharedInstance, keyOf(instance))
     if (!now) expect.fail('it is gone')
     expect(conditionOf(now, 'Ready')?.reason).toBe(after)
@@ -161,9 +171,49 @@ test('an instance whose server lacks its image does not show the error of the re
   const message = 'message' in state ? state.message : ''
   expect(message).toContain('robot')
   const server = databaseServer({ status: { conditions: [{ ...readyCondition('False', 'MotorUnavailable'), message }] } })
-  await reconcilerOver(store, [copy], { server })(keyOf(copy))
-  const shown = conditionOf((await store.get(SharedInstance, keyOf(copy))) ?? {}, 'Ready')
-  expect(shown?.message).toBe('the database server cannot run: the image db:8 cannot be pulled')
+  const shown = async (about: SharedInstance, on = server) => {
+    const instance = (await store.get(SharedInstance, keyOf(about))) ?? expect.fail('it is gone')
+    await reconcilerOver(store, [instance], { server: on })(keyOf(about))
+    return conditionOf((await store.get(SharedInstance, keyOf(about))) ?? {}, 'Ready')?.message
+  }
+  expect(await shown(copy)).toBe('the database server cannot run: the image db:8 cannot be pulled')
+
+  const waiting = await store.create(SharedInstance, {
+    metadata: { name: 'new', namespace: 'acme--prod' },
+    spec: sharedInstance().spec,
+  })
+  const because = 'no database server has a free slot: the image db:8 cannot be pulled'
+  expect(await shown(waiting)).toBe(because)
+  const starting = databaseServer({ status: { conditions: [readyCondition('False', 'Starting')] } })
+  expect(await shown(waiting, starting)).toBe(because)
+})
+
+test('an instance is not ready, though its login works, until a refused extension is taken out of the spec', async () => {
+  await using place = await openTemporaryStore()
+  const { store } = place
+  const key = keyOf((await makeCopy(store)).template)
+  const done = () => Promise.resolve()
+  const message = 'the schema public has an object citext'
+  const conflict = { name: 'citext', reason: 'conflict', message }
+  const installExtensions = () => Promise.resolve({ installed: [], refused: [conflict] })
+  // Without `find`: a database that lacks an extension is not in doubt.
+  const admin = { setPassword: done, verify: done, installExtensions } as unknown as EngineAdmin
+  const admins = { ...createAdmins(), get: () => ({ engine: postgresql, admin }) }
+  const reconcile = async () => {
+    const instance = (await store.get(SharedInstance, key)) ?? expect.fail('it is gone')
+    const outcome = await reconcilerOver(store, [instance], { admins })(key)
+    const now = (await store.get(SharedInstance, key)) ?? {}
+    return { outcome, ready: conditionOf(now, 'Ready'), alarm: conditionOf(now, EXTENSIONS_INSTALLED) }
+  }
+  await store.mergePatch(SharedInstance, key, { spec: { extensions: ['citext'] } })
+  const refused = { status: 'False', reason: 'ExtensionConflict', message }
+  for (let round = 1; round <= 2; round++) {
+    const { ready, alarm, outcome } = await reconcile()
+    expect([ready, alarm]).toMatchObject([refused, refused])
+    expect(outcome).toMatchObject({ result: 'settled' })
+  }
+  await store.mergePatch(SharedInstance, key, { spec: { extensions: [] } })
+  expect(await reconcile()).toMatchObject({ ready: { status: 'True', reason: 'Claimed' }, alarm: undefined })
 })
 
 test('the status names a restored password only when the engine has it', async () => {

@@ -1,17 +1,24 @@
 import { MooringError } from '../../shared/errors.ts'
-import { ExtensionReason, EXTENSIONS_INSTALLED, InstanceReason, SharedInstance } from '../../crds/shared-instance.ts'
+import {
+  ExtensionReason,
+  EXTENSIONS_INSTALLED,
+  InstanceReason,
+  isExtensionReason,
+  SharedInstance,
+} from '../../crds/shared-instance.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'
 import { stepDone, type StatusFields, type Report } from '../reporter.ts'
 import { EngineCode, type InstalledExtensions } from '../engines/engine.ts'
 import type { Outcome } from '../runtime/controller.ts'
+import { GRACE_MS } from '../server/reconciler.ts'
 import { applyActions, type ApplyDeps, type Changed } from './apply.ts'
 import { secretName } from './credentials.ts'
 import type { Credentials } from './kept-secret.ts'
 import { isOver } from './indexes.ts'
 import { observe, type Observation, type ObserveDeps } from './observe.ts'
-import { type InForce, type Plan, planInstance, type TemplateState, unreachable, type Observed } from './plan.ts'
+import { type Action, type InForce, type Plan, planInstance, type TemplateState, unreachable, type Observed } from './plan.ts'
 
 export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly report: Report
@@ -19,7 +26,8 @@ export interface InstanceReconcilerDeps extends ObserveDeps, ApplyDeps {
   readonly onClaim?: (seconds: number) => void
 }
 
-const NO_ACCESS = 'its namespace belongs to no organization, so the operator may not write Secrets there'
+/** Message while the operator's RoleBinding is not there yet. */
+const NO_ACCESS = 'the operator may not write Secrets in its Namespace yet'
 
 /** Returns the state of a template that an engine's error is about. The plan is then made again, and repeats no completed action. */
 function templateOf({ code, message }: MooringError): TemplateState | undefined {
@@ -35,7 +43,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     decision: Decision,
     fields: StatusFields<typeof SharedInstance> = {},
   ): Promise<void> {
-    const others = extensionAlarm(instance, extensions?.refused, deps.now())
+    const others = extensionAlarm(instance, extensions?.refused ?? nothingRefused(instance), deps.now())
     const conditions = alarms(others, instance, { decision, now: deps.now() })
     await deps.report(SharedInstance, instance, decision, { ...fields, conditions })
   }
@@ -48,7 +56,7 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     const { inForce } = plan
     const fields = inForce && credentials ? inForceFields(seen, { credentials, inForce }) : leaving(plan)
     const found = extensions && { extensions: extensions.installed, extensionsVersion: instance.spec.extensionsVersion }
-    await report({ instance, extensions }, plan.decision, { ...fields, ...found })
+    await report({ instance, extensions }, lackingExtensions(extensions, plan.decision), { ...fields, ...found })
     for (const flow of ['claim', 'reset'] as const) if (plan.actions.includes(flow)) stepDone(`${flow}.status`, key)
   }
 
@@ -74,10 +82,14 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     return { result: 'settled', reason: InstanceReason.Deleting }
   }
 
+  const isOpening = createOpening(deps.now)
+
   async function handle(instance: SharedInstance): Promise<Outcome> {
     const started = performance.now()
     const seen = await observe(deps, instance)
     const plan = planInstance(seen.observed)
+    if (isOpening(seen, plan))
+      return { result: 'waiting', reason: InstanceReason.WaitingForServer, requeueAfterMs: OPENING_AGAIN_MS }
     try {
       await carryOut(seen, plan)
     } catch (error) {
@@ -94,7 +106,10 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
       return await handle(instance)
     } catch (error) {
       const isStaying = instance.metadata.deletionTimestamp === undefined
-      if (isStoreError(error, 'forbidden') && isStaying) await report({ instance }, notReady(InstanceReason.NoAccess, NO_ACCESS))
+      if (isStoreError(error, 'forbidden') && isStaying) {
+        const problem = await deps.tenancy?.problemOf(instance.metadata.namespace)
+        await report({ instance }, notReady(InstanceReason.NoAccess, problem ?? NO_ACCESS))
+      }
       throw error
     }
   }
@@ -107,6 +122,24 @@ export function createInstanceReconciler(deps: InstanceReconcilerDeps): (key: Ke
     // From here on the status holds the slot, or the instance is gone.
     if (instance.status?.serverRef !== undefined || isGone) deps.slots.release(instance.metadata.uid)
     return outcome
+  }
+}
+
+/** Interval of checking whether a server's connection is open. Its opening also wakes the instances of the server. */
+const OPENING_AGAIN_MS = 1_000
+
+const WITHOUT_ENGINE: ReadonlySet<Action> = new Set(['add-finalizer', 'expire', 'forget-secret', 'release', 'doubt-password'])
+
+/**
+ * Detects instances whose actions need a server that is ready by its status, and that this process, which has just started, has not connected to
+ * yet. Nothing has failed then. The time begins with the first reconcile: until then the process was not the leader.
+ */
+function createOpening(now: () => Date): (seen: Observation, plan: Plan) => boolean {
+  let end: number | undefined
+  return function isOpening({ observed, open }, { actions }) {
+    const at = now().getTime()
+    end ??= at + GRACE_MS
+    return !open && observed.placement.found === 'reachable' && actions.some((each) => !WITHOUT_ENGINE.has(each)) && at < end
   }
 }
 
@@ -127,6 +160,10 @@ function alarms(
   return withCondition(conditions, blocked, { type, generation: metadata.generation, now })
 }
 
+/** No refused extension, when the database has all that the spec lists, e.g. since a refused one was taken out of it; else undefined. */
+const nothingRefused = ({ spec, status }: SharedInstance): InstalledExtensions['refused'] | undefined =>
+  spec.extensions.every((name) => status?.extensions?.includes(name)) ? [] : undefined
+
 /** Conditions with the one about extensions, as the last attempt to install them ended. */
 function extensionAlarm(
   { status, metadata }: SharedInstance,
@@ -135,13 +172,22 @@ function extensionAlarm(
 ): readonly Condition[] | undefined {
   const before = status?.conditions
   if (refused === undefined) return before
-  const [first] = refused
-  if (!first) return withoutCondition(before, EXTENSIONS_INSTALLED)
-  const reason = first.reason === 'conflict' ? ExtensionReason.Conflict : ExtensionReason.Unsupported
-  const message = refused.map((each) => each.message).join('; ')
-  const stamp = { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now }
-  return withCondition(before, notReady(reason, message), stamp)
+  const decision = refusalOf(refused)
+  if (!decision) return withoutCondition(before, EXTENSIONS_INSTALLED)
+  return withCondition(before, decision, { type: EXTENSIONS_INSTALLED, generation: metadata.generation, now })
 }
+
+/** Decision about refused extensions; undefined when there are none. */
+function refusalOf(refused: InstalledExtensions['refused']): Decision | undefined {
+  const [first] = refused
+  if (!first) return undefined
+  const reason = first.reason === 'conflict' ? ExtensionReason.Conflict : ExtensionReason.Unsupported
+  return notReady(reason, refused.map((each) => each.message).join('; '))
+}
+
+/** Decision about a database that works, which is not ready without the extensions of its spec. They are tried at each reconcile. */
+const lackingExtensions = (extensions: InstalledExtensions | undefined, decision: Decision): Decision =>
+  (decision.status === 'True' ? refusalOf(extensions?.refused ?? []) : undefined) ?? decision
 
 const FINAL: ReadonlySet<string> = new Set([
   InstanceReason.Claimed,
@@ -152,7 +198,7 @@ const FINAL: ReadonlySet<string> = new Set([
 
 /** Whether a condition means that the desired state is in force as far as possible. */
 function isFinal({ reason }: Decision): boolean {
-  return FINAL.has(reason)
+  return FINAL.has(reason) || isExtensionReason(reason)
 }
 
 const leaving = ({ leavesServer }: Plan) => (leavesServer ? { serverRef: null } : {})

@@ -21,6 +21,7 @@ import { deleteCopy, hasReferences, moveLiterals } from './header-values.ts'
 import { drawHostname, isHostnameTaken } from './hostnames.ts'
 import { certificateIn, type ObserveDeps } from './observe.ts'
 import type { Action } from './plan.ts'
+import { NOT_CONNECTED } from './presence.ts'
 
 type Of<Name extends Action['do']> = Extract<Action, { readonly do: Name }>
 
@@ -43,6 +44,8 @@ export async function perform(deps: ObserveDeps, tunnel: Tunnel, action: Action)
     case 'forget-certificate':
       await forgetCertificate(deps, tunnel)
       return undefined
+    case 'withdraw':
+      return withdraw(deps, tunnel)
     case 'move-headers':
       return moveLiterals(deps.store, tunnel)
     default:
@@ -119,6 +122,11 @@ async function assign(deps: ObserveDeps, tunnel: Tunnel, { endpoint }: Of<'assig
     },
     { uid, resourceVersion },
   )
+}
+
+function withdraw({ store }: ObserveDeps, tunnel: Tunnel): Promise<Tunnel> {
+  const { uid, resourceVersion } = tunnel.metadata
+  return store.patchStatus(Tunnel, keyOf(tunnel), { endpointRef: null, ...NOT_CONNECTED }, { uid, resourceVersion })
 }
 
 async function obtain(deps: ObserveDeps, { status }: Tunnel, { endpoint, name }: Of<'obtain'>): Promise<void> {

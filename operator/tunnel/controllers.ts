@@ -9,6 +9,7 @@ import type { Cache } from '../../store/cache.ts'
 import { keyOf, type Key, type Store } from '../../store/port.ts'
 import { createEndpointReconciler } from '../endpoint/reconciler.ts'
 import type { EdgeRuntime } from '../endpoint/runtime.ts'
+import type { Tenancy } from '../namespace/tenancy.ts'
 import { admissibleIn, createQuota } from '../quota/quota.ts'
 import type { Report } from '../reporter.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
@@ -31,6 +32,8 @@ export interface TunnelControllersDeps {
   readonly issuers: Issuers
   /** Whether the installation has several organizations. */
   readonly isShared?: (() => boolean) | undefined
+  /** Default: every Namespace is a tenant's. */
+  readonly tenancy?: Tenancy | undefined
   /** Maximum number of tunnels in a namespace. */
   readonly max: number
   readonly runtime: EdgeRuntime
@@ -135,6 +138,7 @@ export function createTunnelControllers(deps: TunnelControllersDeps): readonly C
         ),
         changesOf(regions, waiting),
         admissibleIn(tunnels, quota),
+        ...(deps.tenancy?.changes((namespace) => tunnels.list({ namespace }).map(keyOf)) ?? []),
         eventsOf((enqueue) => issuers.acme?.onChange((secret) => ordered(secret).forEach(enqueue)) ?? (() => undefined)),
       ],
     }),

@@ -11,6 +11,7 @@ const listed = (value: string | undefined): readonly string[] => (value === unde
 export const hasHostname = ({ status }: Tunnel): boolean => status?.hostname !== undefined
 
 const isOver = isOverQuota(TunnelReason.QuotaExceeded)
+const isRefused = (tunnel: Tunnel): boolean => conditionOf(tunnel, 'Ready')?.reason === TunnelReason.NoAccess
 
 /** Indexes of the cache of tunnels. */
 export const tunnelIndexes = {
@@ -21,8 +22,9 @@ export const tunnelIndexes = {
   headers: (tunnel: Tunnel) => (hasReferences(tunnel) ? ['yes'] : []),
   /** Tunnels whose status says that clients are connected. */
   connected: ({ status }: Tunnel) => (status?.connected === true || (status?.sessions ?? 0) > 0 ? ['yes'] : []),
-  /** `regionId` of a tunnel that has no endpoint yet and is within its quota. */
-  waiting: (tunnel: Tunnel) => (tunnel.status?.endpointRef || isOver(tunnel) ? [] : [String(tunnel.spec.regionId)]),
+  /** `regionId` of a tunnel that has no endpoint yet, is within its quota and in a tenant's Namespace. */
+  waiting: (tunnel: Tunnel) =>
+    tunnel.status?.endpointRef || isOver(tunnel) || isRefused(tunnel) ? [] : [String(tunnel.spec.regionId)],
 }
 
 /** Indexes of the cache of tunnel passwords. */

@@ -6,6 +6,7 @@ import { endpointsInForce, type TunnelEndpoint } from '../../crds/tunnel-endpoin
 import type { Cache } from '../../store/cache.ts'
 import { notReady } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
+import type { Tenancy } from '../namespace/tenancy.ts'
 import type { Quota } from '../quota/quota.ts'
 import { keyPairIn } from '../secret-data.ts'
 import type { Progress } from '../acme/acme.ts'
@@ -28,6 +29,8 @@ export interface ObserveDeps {
   readonly now: () => Date
   /** Whether the installation has several organizations, which share the budget of public certificates. Default: it has not. */
   readonly isShared?: (() => boolean) | undefined
+  /** Default: every Namespace is a tenant's. */
+  readonly tenancy?: Pick<Tenancy, 'problemOf'> | undefined
 }
 
 export interface AdmitDeps {
@@ -39,22 +42,35 @@ export interface AdmitDeps {
  */
 export async function observe(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Observed> {
   const { tunnels, endpoints, regions } = deps
-  const { endpointRef, hostname } = tunnel.status ?? {}
   const region = regionWithNumber(regions.list(), tunnel.spec.regionId)
-  const assigned = endpointRef && endpoints.get({ name: endpointRef.name })
+  const { refused, full } = await admissionOf(deps, tunnel)
+  const assigned = refused === undefined ? assignedTo(deps, tunnel) : undefined
   const tunnelsOn = (name: string) => tunnels.countByIndex('endpoint', name)
   const isSigned = (endpoint: TunnelEndpoint) => signsFor(deps.issuers, endpoint)
   return {
     tunnel,
     now: deps.now().getTime(),
-    full: hasHostname(tunnel) || tunnel.metadata.deletionTimestamp !== undefined ? undefined : deps.quota.admit(tunnel),
+    refused,
+    full,
     region: region !== undefined,
     assigned,
     isSigned: assigned !== undefined && isSigned(assigned),
     candidates: region ? candidatesOf(endpointsInForce(endpoints.list()).filter(isSigned), region.spec.id, tunnelsOn) : [],
     ...(assigned ? await certificateOf(deps, tunnel, assigned) : NO_CERTIFICATE),
-    kept: hostname === undefined ? keptHostname(deps, tunnel) : undefined,
+    kept: hasHostname(tunnel) ? undefined : keptHostname(deps, tunnel),
   }
+}
+
+/** Whether the Namespace of a tunnel is a tenant's, and has room for it. A tunnel that is being deleted needs no admission. */
+async function admissionOf(deps: ObserveDeps & AdmitDeps, tunnel: Tunnel): Promise<Pick<Observed, 'refused' | 'full'>> {
+  const { namespace, deletionTimestamp } = tunnel.metadata
+  if (deletionTimestamp !== undefined) return { full: undefined }
+  const refused = await deps.tenancy?.problemOf(namespace)
+  return { refused, full: refused !== undefined || hasHostname(tunnel) ? undefined : deps.quota.admit(tunnel) }
+}
+
+function assignedTo({ endpoints }: ObserveDeps, { status }: Tunnel): TunnelEndpoint | undefined {
+  return status?.endpointRef && endpoints.get({ name: status.endpointRef.name })
 }
 
 function keptHostname(deps: ObserveDeps, { metadata }: Tunnel): KeptHostname | undefined {

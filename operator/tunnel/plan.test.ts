@@ -61,6 +61,16 @@ test.each([
     seen: { full, tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
     ...{ actions: [], reason: 'QuotaExceeded', again: undefined },
   },
+  {
+    does: 'in a Namespace that is not a tenant’s gets nothing',
+    seen: { refused: 'it has no label', tunnel: tunnel(undefined, { finalizers: [] }), candidates: [endpoint('a')] },
+    ...{ actions: [], reason: 'NoAccess', again: undefined },
+  },
+  {
+    does: 'in a Namespace that is not a tenant’s any more is not served',
+    seen: { refused: 'it has no label', tunnel: tunnel(assigned), candidates: [endpoint('a')] },
+    ...{ actions: ['withdraw'], reason: 'NoAccess' },
+  },
   { does: 'reports the quota before an unknown region', seen: { full, region: false }, actions: [], reason: 'QuotaExceeded' },
   {
     does: 'above the quota is reconciled when it expires',

@@ -25,6 +25,8 @@ export interface Observed {
   readonly tunnel: Tunnel
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** Reason why its Namespace is not a tenant's; undefined when it is. */
+  readonly refused?: string | undefined
   /** Set when the quota of its namespace does not admit the tunnel. */
   readonly full: Full | undefined
   /** Whether a Region has its `regionId`. */
@@ -54,6 +56,8 @@ export type Action =
   | { readonly do: 'move-headers' }
   /** Writes the hostname, generated if necessary, into the annotation, with the finalizer; before that, reports a rejected annotation. */
   | { readonly do: 'mark'; readonly refused: Decision | undefined }
+  /** Removes the endpoint from the status, so that no edge serves the tunnel. It keeps its hostname. */
+  | { readonly do: 'withdraw' }
   /** Records hostname and endpoint in the status before either is used. */
   | { readonly do: 'assign'; readonly endpoint: TunnelEndpoint }
   /** Obtains a certificate and stores it. */
@@ -86,6 +90,7 @@ export const AGAIN_MS = 60_000
  *
  *     created ──► hostname marked ──► hostname and endpoint in status ──► certificate ──► Ready
  *     created above the quota ──another tunnel is deleted──► the same
+ *     its Namespace is not a tenant's (any more) ──► not served ──labelled──► the same, with the same hostname
  *     restored, with its mark ──────► the same, with the same hostname
  *     valid ──two thirds of its lifetime──► obtained anew, valid all the while, condition Renewing
  *     by ACME: no certificate ──► order ──issued──► installed; due for renewal ──► the same, valid all the while
@@ -96,14 +101,23 @@ export function planTunnel(observed: Observed): Plan {
   if (tunnel.metadata.deletionTimestamp !== undefined) return planDeletion(observed)
   const expiresInMs = tunnel.spec.expiresAt === undefined ? Infinity : Date.parse(tunnel.spec.expiresAt) - now
   if (expiresInMs <= 0) return { actions: [{ do: 'expire' }] }
-  const plan = observed.full ? wait(TunnelReason.QuotaExceeded, fullMessage(observed.full, 'tunnels')) : planLiving(observed)
+  const blocked = planBlocked(observed)
+  const plan = blocked ?? planLiving(observed)
   const again = Math.min(expiresInMs, plan.requeueAfterMs ?? Infinity)
   return {
     ...plan,
-    // A tunnel above the quota has nothing yet: only its status is written.
-    actions: observed.full ? [] : [...preparation(observed, plan), ...plan.actions, ...moves(observed)],
+    actions: blocked ? blocked.actions : [...preparation(observed, plan), ...plan.actions, ...moves(observed)],
     requeueAfterMs: Number.isFinite(again) ? Math.max(1, Math.min(again, DAY_MS)) : undefined,
   }
+}
+
+/** Plan of a tunnel that is not admitted: only its status is written. */
+function planBlocked({ refused, full, tunnel }: Observed): Plan | undefined {
+  if (refused !== undefined) {
+    const actions = tunnel.status?.endpointRef ? [{ do: 'withdraw' } as const] : []
+    return { actions, decision: notReady(TunnelReason.NoAccess, refused) }
+  }
+  return full && wait(TunnelReason.QuotaExceeded, fullMessage(full, 'tunnels'))
 }
 
 /** The last action: the reconcile that its write causes continues with the new spec. */
@@ -140,12 +154,13 @@ function revocationAt({ tunnel, assigned, isSigned }: Observed): AcmeSettings | 
 
 function planLiving(observed: Observed): Plan {
   const { tunnel, assigned, candidates, region } = observed
-  const { hostname, endpointRef } = tunnel.status ?? {}
+  const { hostname, endpointRef, url } = tunnel.status ?? {}
   if (endpointRef && hostname !== undefined) {
     if (assigned) return planCertificate(observed, assigned)
     return wait(TunnelReason.EndpointMissing, `its endpoint ${endpointRef.name} is gone`)
   }
-  const [endpoint] = candidates
+  // A tunnel whose endpoint was withdrawn gets that one again.
+  const endpoint = candidates.find((each) => hostname !== undefined && urlOf(each, hostname) === url) ?? candidates[0]
   if (endpoint)
     return {
       actions: [{ do: 'assign', endpoint }],

@@ -60,8 +60,9 @@ export function createPresence({ store, tunnels, journal, onError }: PresenceDep
 /** Status of a tunnel without a client. */
 export const NOT_CONNECTED = { connected: false, sessions: 0 } as const satisfies Presence
 
-/** Whether the endpoint of a tunnel was deleted. The journal may still have sessions of its edges, which end later. */
-const hasNoEndpoint = (tunnel: Tunnel): boolean => conditionOf(tunnel, 'Ready')?.reason === TunnelReason.EndpointMissing
+/** Whether the endpoint of a tunnel was deleted or withdrawn. The journal may still have sessions of its edges, which end later. */
+const hasNoEndpoint = (tunnel: Tunnel): boolean => WITHOUT_ENDPOINT.has(conditionOf(tunnel, 'Ready')?.reason ?? '')
+const WITHOUT_ENDPOINT: ReadonlySet<string> = new Set([TunnelReason.EndpointMissing, TunnelReason.NoAccess])
 
 /** Status of open sessions. Pure. */
 export function presenceOf(open: readonly Pick<ConnectionRecord, 'at'>[]): Presence {

@@ -44,13 +44,20 @@ describe('the policies limit the operator, whose RBAC covers every namespace, to
 
   // The API server itself prevents the deletion of kube-system, kube-public and default.
   test.each(['kube-node-lease', SYSTEM, SHARED])('it cannot delete the Namespace %s', async (namespace) => {
-    await expect(kubectl(['delete', 'namespace', namespace, ...as])).rejects.toThrow(/only the namespaces of tenants/)
+    // Of mooring-shared two policies deny it, and the error names either.
+    const denied = /only the namespaces of tenants|deletes the data of all servers/
+    await expect(kubectl(['delete', 'namespace', namespace, ...as])).rejects.toThrow(denied)
   })
 
   test('it cannot label another Namespace', async () => {
     const label = kubectl(['label', 'namespace', 'kube-system', 'mooring.dev/organization=x', ...as])
     await expect(label).rejects.toThrow(/only the namespaces of tenants/)
   })
+})
+
+test('an administrator cannot delete the Namespace of database servers without its annotation', async () => {
+  const remove = kubectl(['delete', 'namespace', SHARED, '--dry-run=server'])
+  await expect(remove).rejects.toThrow(/has the database server .*mooring.dev\/delete-data=true/)
 })
 
 describe('the policies limit the operator, whose RBAC covers all of its own namespace, to objects that it creates:', () => {

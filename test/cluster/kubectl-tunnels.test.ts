@@ -140,6 +140,23 @@ describe('a failure is reported as an Event', () => {
     await describing(bench.editor, 'tunnel', 'unusable', /Warning +UnusableKey .*must be a whole key.*authorizedKeys\[0\]/)
   })
 
+  test('of a tunnel in a Namespace without labels, which is served once it has those that the Event names', async () => {
+    const organization = `plain-${Date.now().toString(36)}`
+    const inPlain = ['--namespace', `${organization}--prod`]
+    const labels = [`mooring.dev/organization=${organization}`, 'mooring.dev/namespace=prod']
+    const because = new RegExp(`Warning +NoAccess .*has no label ${labels.join(' and has no label ')}`)
+    await bench.kubectl(['create', 'namespace', `${organization}--prod`])
+    await bench.kubectl([...APPLY, ...inPlain], tunnel('web'))
+    await describing((args) => bench.kubectl([...args, ...inPlain]), 'tunnel', 'web', because)
+    const hostname = ['get', 'tunnel', 'web', '--output', 'jsonpath={.status.hostname}', ...inPlain]
+    expect(await bench.kubectl(hostname)).toBe('')
+
+    await bench.kubectl(['label', 'namespace', `${organization}--prod`, ...labels])
+    await bench.kubectl(['wait', '--for=condition=Ready', 'tunnel/web', KUBECTL_WAIT, ...inPlain])
+    await bench.kubectl(['delete', 'tenantnamespace', `${organization}--prod`, '--wait=false'])
+    await bench.kubectl(['delete', 'organization', organization, '--wait=false'])
+  })
+
   test('and a valid tunnel has no Event', async () => {
     // ReconcileFailed may report a short outage of the API server.
     const selector = 'involvedObject.name=web,reason!=ReconcileFailed'

@@ -103,6 +103,11 @@ test('an applied instance works with its Secret, and can be disabled, enabled, r
   await expect.poll(() => admin.kubectl(['get', 'secrets', '--namespace', TENANT, '--output', 'name'])).toBe('')
 })
 
+test('a drain may evict one database server at a time', async () => {
+  const allowed = '--for=jsonpath={.status.disruptionsAllowed}=1'
+  await admin.kubectl(['wait', 'poddisruptionbudget/mooring-databases', '--namespace', 'mooring-shared', allowed, KUBECTL_WAIT])
+})
+
 test('psql verifies a server behind kubectl port-forward', async () => {
   await apply('forwarded')
   await ready('forwarded')

@@ -176,6 +176,24 @@ test(
   },
 )
 
+test(
+  'the Namespace of database servers is deleted with its annotation, and comes back with an upgrade and resets',
+  { timeout: patient(360_000) },
+  async () => {
+    const shared = 'mooring-shared'
+    await expect(kubectl(['delete', 'namespace', shared])).rejects.toThrow('mooring.dev/delete-data=true')
+    await kubectl(['annotate', 'namespace', shared, 'mooring.dev/delete-data=true'])
+    await kubectl(['delete', 'namespace', shared, KUBECTL_WAIT])
+    const instance = ['sharedinstance/pr-1234', '--namespace', 'acme--prod']
+    const missing = '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=DatabaseMissing'
+    await kubectl(['wait', missing, ...instance, KUBECTL_WAIT])
+
+    await helm(['upgrade', 'mooring', CHART, ...IN_SYSTEM, '--reuse-values', ...WAIT])
+    await kubectl(['patch', ...instance, '--type', 'merge', '--patch', '{"spec":{"resetVersion":1}}'])
+    await ready('sharedinstance/pr-1234', '--namespace', 'acme--prod')
+  },
+)
+
 test('helm uninstall with deleteData leaves nothing behind', async () => {
   const names = async (...args: string[]) => (await kubectl(['get', ...args, '--output', 'name'])).split('\n').filter(Boolean)
   expect(await names('persistentvolumes')).not.toEqual([])

@@ -108,7 +108,7 @@ const TABLE = [
       ...of(['create', 'patch', 'delete'], `statefulsets.apps @ ${SHARED}`),
       ...of(['create', 'patch', 'delete'], `networkpolicies.networking.k8s.io @ ${SHARED}`),
       ...of(['get', 'patch', 'delete'], `podmonitors.monitoring.coreos.com:mooring-databases @ ${SHARED}`),
-      ...of(['create'], `events.events.k8s.io @ ${TENANT}`),
+      ...of(['create'], 'events.events.k8s.io'),
       ...of(['create'], `rolebindings.rbac.authorization.k8s.io @ ${TENANT}`),
       ...of(['bind'], 'clusterroles.rbac.authorization.k8s.io:mooring-tenant-operator'),
       ...of(['get', 'update'], 'customresourcedefinitions.apiextensions.k8s.io:sharedinstances.mooring.dev'),

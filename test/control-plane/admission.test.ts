@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Kind } from '../../crds/kind.ts'
-import { annotations as names } from '../../crds/names.ts'
+import { DatabaseServer } from '../../crds/database-server.ts'
+import { annotations as names, SHARED_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
@@ -21,7 +22,8 @@ let bin: string
 beforeAll(async () => {
   ;[plane, bin] = await Promise.all([startControlPlane(), binaries()])
   const chart = ['template', 'mooring', 'charts/mooring', '--namespace', 'mooring-system']
-  const policies = ['templates/operator/admission.yaml', 'templates/deletions.yaml'].flatMap((path) => ['--show-only', path])
+  const files = ['operator/admission', 'uninstall/admission', 'deletions', 'namespace-shared']
+  const policies = files.flatMap((name) => ['--show-only', `templates/${name}.yaml`])
   const { stdout } = await run(join(bin, 'helm'), [...chart, ...policies])
   const file = join(dirname(plane.kubeconfig), 'admission.yaml')
   await writeFile(file, stdout)
@@ -227,5 +229,57 @@ describe('a deletion is refused', () => {
   test('but not by the hook of helm uninstall', async () => {
     const name = await guarded({ kind: Region, status: { instances: 1 } })
     await kubectl('delete', 'region', name, `--as=${UNINSTALL}`, '--as-group=system:masters')
+  })
+})
+
+test('the Namespace of database servers can be deleted without its annotation only while it has none', async () => {
+  const remove = () => kubectl('delete', 'namespace', SHARED_NAMESPACE, '--dry-run=server')
+  const isRefused = async (): Promise<boolean> => {
+    try {
+      await remove()
+      return false
+    } catch (error) {
+      expect((error as { readonly stderr?: string }).stderr).toMatch(/has the database server one.*mooring.dev\/delete-data=true/)
+      return true
+    }
+  }
+  await remove()
+  const spec = { motor: 'postgresql-15.4.0', region: randomUUID(), tenancy: 'shared', capacity: 50 } as const
+  await plane.store().create(DatabaseServer, { metadata: { namespace: SHARED_NAMESPACE, name: 'one' }, spec })
+  await eventually(isRefused)
+  await kubectl('annotate', 'namespace', SHARED_NAMESPACE, `${names.deleteData}=true`)
+  await remove()
+})
+
+describe('the hook of helm uninstall', () => {
+  const system = ['-n', 'mooring-system']
+  const begin = (name = 'mooring-uninstall-data') => kubectl('create', 'job', name, '--image=x', '--dry-run=server', ...system)
+  const become = (status: 'True' | 'False') =>
+    kubectl(
+      ...['patch', 'deployment', 'mooring-operator', '--subresource=status', '--type=merge', ...system],
+      ...['--patch', JSON.stringify({ status: { conditions: [{ type: 'Available', status }] } })],
+    )
+  const scale = (replicas: number) => kubectl('scale', 'deployment', 'mooring-operator', `--replicas=${replicas}`, ...system)
+  const outcome = async (): Promise<string> => {
+    try {
+      await begin()
+      return 'begins'
+    } catch (error) {
+      return (error as { readonly stderr?: string }).stderr ?? ''
+    }
+  }
+  // An admission policy sees a change of the Deployment some time later.
+  const rejected = () => eventually(async () => /the operator is not available.*--no-hooks/.test(await outcome()))
+
+  test('is rejected at once while the operator has never run, and runs after that, also again', async () => {
+    await kubectl('create', 'deployment', 'mooring-operator', '--image=x', ...system)
+    await rejected()
+    await begin('another')
+    await become('True')
+    await eventually(async () => (await outcome()) === 'begins')
+    await become('False')
+    await rejected()
+    await scale(0)
+    await eventually(async () => (await outcome()) === 'begins')
   })
 })

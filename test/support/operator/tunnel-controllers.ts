@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { Namespace, Secret } from '../../../crds/core.ts'
+import { TenantNamespace } from '../../../crds/tenant-namespace.ts'
 import { SYSTEM_NAMESPACE } from '../../../crds/names.ts'
 import { Region } from '../../../crds/region.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
@@ -18,6 +19,7 @@ import { createCa } from '../../../operator/certificates/local-ca.ts'
 import type { EdgeRuntime } from '../../../operator/endpoint/runtime.ts'
 import { reportFailures, reporterOf } from '../../../operator/events/failures.ts'
 import type { Failure } from '../../../operator/events/events.ts'
+import { createTenancy } from '../../../operator/namespace/tenancy.ts'
 import { createReporter } from '../../../operator/reporter.ts'
 import { createController } from '../../../operator/runtime/controller.ts'
 import { type CertificateIssuer, localIssuer } from '../../../operator/tunnel/certificate-issuer.ts'
@@ -40,6 +42,8 @@ interface Options {
   readonly ensure?: EdgeRuntime['ensure']
   /** Maximum number of tunnels in the namespace. */
   readonly max?: number
+  /** Labels of the Namespace, without which it is not a tenant's. Default: they do not matter. */
+  readonly labels?: Readonly<Record<string, string>>
 }
 
 /** Starts the controllers of tunnels over a real store, with a clock that a test advances. */
@@ -54,6 +58,8 @@ export async function startTunnels(options: Options = {}) {
   const tunnels = set.cached(Tunnel, tunnelIndexes)
   const tunnelPasswords = set.cached(TunnelPassword, passwordIndexes)
   const databases = set.cached(DedicatedDatabase, databaseIndexes)
+  const [namespaces, tenantNamespaces] = [set.cached(Namespace), set.cached(TenantNamespace)]
+  const tenancy = options.labels && createTenancy({ store, namespaces, tenantNamespaces })
   const told: Failure[] = []
   const events = { failure: (failure: Failure) => void told.push(failure) }
   const report = createReporter({ store, now })
@@ -66,14 +72,14 @@ export async function startTunnels(options: Options = {}) {
   }
   const controllers = createTunnelControllers({
     store: { ...store, get: read },
-    ...{ regions, endpoints, tunnels, tunnelPasswords, databases, now, report, issuers },
+    ...{ regions, endpoints, tunnels, tunnelPasswords, databases, tenancy, now, report, issuers },
     max: options.max ?? 50,
     runtime: { ensure, onChange: () => () => undefined },
     failureReporter: (cache) => reporterOf(events, cache),
     controller: (about) => createController({ ...about, clock, log: pino({ level: 'silent' }), onResult: () => undefined }),
   })
   const stop = new AbortController()
-  await store.create(Namespace, { metadata: { name: NAMESPACE } })
+  await store.create(Namespace, { metadata: { name: NAMESPACE, labels: options.labels ?? {} } })
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
   let looks = 0
   const sweep = createCertificateSweep({
@@ -90,7 +96,7 @@ export async function startTunnels(options: Options = {}) {
   })
   const work = [set, ...controllers].map((each) => each.run(stop.signal))
   await set.synced()
-  const reporting = [reportFailures(tunnels, events), reportFailures(endpoints, events)]
+  const reporting = [tunnels, endpoints].map((cache) => reportFailures(cache, events, clock))
 
   const until = (name: string, desired: (tunnel: Tunnel) => boolean): Promise<Tunnel> =>
     tunnels.waitFor(inNamespace(name), (found) => (found && desired(found) ? found : undefined), stop.signal)
