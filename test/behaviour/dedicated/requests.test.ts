@@ -90,6 +90,7 @@ test('a firewall change is a merge patch, and the database runs on', async () =>
   }
   const firewallRules = [{ cidr: '127.0.0.0/8', description: 'this machine' }, { cidr: '127.0.0.1' }, { cidr: '::1' }]
   expect((await patch({ firewallRules })).running).toMatchObject({ firewallRules, privateNetwork: false })
+  expect((await patch({ firewallRules: [] })).running).toMatchObject({ firewallRules: [] })
   expect((await patch({ firewallRules: null })).running).toEqual(shop)
 })
 
