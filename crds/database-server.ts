@@ -135,6 +135,11 @@ export const DatabaseServer = defineKind({
       .object({
         host: z.string().max(253).describe('Host that edges connect to.'),
         port: z.int().min(1).max(65_535).describe('Port that edges connect to.'),
+        source: z
+          .string()
+          .max(45)
+          .optional()
+          .describe('Local address of the connections of edges. Absent: the choice of their machine.'),
       })
       .optional()
       .describe('Address for the edges in `spec.access`. Absent when no edge may connect.'),

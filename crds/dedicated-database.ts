@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ADDRESS_FORM, ADDRESS_RULE, celOf } from './formats/address-list.ts'
 import { ServerTls } from './formats/server-tls.ts'
 import { AGE_COLUMN, commonStatus, defineKind, READY_COLUMNS, type Resource, type Rule } from './kind.ts'
-import { Motor } from './motor.ts'
+import { ExtensionName, Motor } from './motor.ts'
 import { PointInTimeRecovery, RestoreFrom, RestoreWindow } from './parts/point-in-time-recovery.ts'
 import { SshTunnel, SshTunnelStatus } from './parts/ssh-tunnel.ts'
 import { UsagePeriods } from './parts/usage-period.ts'
@@ -53,6 +53,9 @@ export const DATABASE_NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 export const DATABASE_NAME_MAX = 40
 export const DATABASE_NAME_RULE = 'must be 1 to 40 lower-case letters, digits and hyphens, a letter or digit at both ends'
 
+/** Version of the meaning of `firewallRules`: an empty list admits no source. */
+export const RULES_VERSION = 2
+
 /** Maximum number of firewall rules of a database. */
 export const FIREWALL_RULES_MAX = 100
 
@@ -68,6 +71,7 @@ export const FirewallRule = z.object({
   cidr: Cidr.refine(ADDRESS_FORM.holds, ADDRESS_FORM.message).describe(CIDR_TEXT),
   description: z.string().max(200).optional().describe('Description for people.'),
 })
+type FirewallRule = z.output<typeof FirewallRule>
 
 export const DedicatedDatabaseSpec = z.object({
   name: z
@@ -82,9 +86,9 @@ export const DedicatedDatabaseSpec = z.object({
   firewallRules: z
     .array(FirewallRule)
     .max(FIREWALL_RULES_MAX)
-    .default([])
+    .optional()
     .describe(
-      'Sources outside the cluster that may connect. An empty list: all, or none where the Plan has `closedByDefault`. Pods of the organization may always connect.',
+      'Sources outside the cluster that may connect, also through the SSH tunnel. Absent: all, or none where the Plan has `closedByDefault`. An empty list: none. Pods of the organization may always connect.',
     ),
   privateNetwork: z
     .boolean()
@@ -98,6 +102,17 @@ export const DedicatedDatabaseSpec = z.object({
     .describe(
       'Whether the server is measured, for the metrics of the database. In a cluster its pod then has an exporter for Prometheus, so a change of this field restarts the server.',
     ),
+  extensions: z
+    .array(ExtensionName)
+    .max(32)
+    .default([])
+    .describe('Extensions to install in the database. The Region must allow them.'),
+  extensionsVersion: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe('Counter of checks. Add 1 to have the database looked at now, and missing extensions installed.'),
   passwordVersion: z.int().min(1).max(1_000_000).default(1).describe('Version of the password. Add 1 for a new password.'),
   sshTunnel: SshTunnel.optional().describe('SSH tunnel to the database through the edges. Absent: none.'),
   pointInTimeRecovery: PointInTimeRecovery.optional().describe(
@@ -123,10 +138,10 @@ const SHORT_NAME: Rule = {
 }
 
 const CIDRS: Rule = {
-  cel: `self.firewallRules.all(rule, ${celOf('rule.cidr')})`,
+  cel: `!has(self.firewallRules) || self.firewallRules.all(rule, ${celOf('rule.cidr')})`,
   message: `firewallRules ${ADDRESS_RULE.ofList}`,
   field: 'spec.firewallRules',
-  holds: ({ firewallRules }: Spec) => firewallRules.every(({ cidr }) => ADDRESS_RULE.holds(cidr)),
+  holds: ({ firewallRules = [] }: Spec) => firewallRules.every(({ cidr }) => ADDRESS_RULE.holds(cidr)),
 }
 
 /** Database with a server of its own, sized by a Plan. */
@@ -168,6 +183,12 @@ export const DedicatedDatabase = defineKind({
     restoreWindow: RestoreWindow.optional().describe('Interval whose every moment can be restored.'),
     sshTunnel: SshTunnelStatus.optional().describe('SSH tunnel. Absent without `spec.sshTunnel`.'),
     usagePeriods: UsagePeriods.optional(),
+    extensions: z.array(ExtensionName).max(64).optional().describe('Extensions that are in the database.'),
+    extensionsVersion: z.int().optional().describe('Value of `spec.extensionsVersion` when the database was last looked at.'),
+    rulesVersion: z
+      .int()
+      .optional()
+      .describe('Version of the meaning of `firewallRules`. Absent where an empty list was written as the default: all sources.'),
   }),
   immutable: ['spec.region', 'spec.motor', 'spec.restoreFrom'],
   rules: [NAMED, SHORT_NAME, CIDRS],
@@ -182,6 +203,17 @@ export const DedicatedDatabase = defineKind({
   ],
 })
 export type DedicatedDatabase = Resource<typeof DedicatedDatabase>
+
+/**
+ * Whether the rules of a database are those of a former version, which stored an empty list where there was none, and admitted all sources.
+ * The operator removes such a list.
+ */
+export const hasFormerRules = ({ spec, status }: Pick<DedicatedDatabase, 'spec' | 'status'>): boolean =>
+  spec.firewallRules?.length === 0 && status?.phase !== undefined && status.rulesVersion === undefined
+
+/** Firewall rules of a database; undefined when it has no list, and its Plan decides. */
+export const firewallRulesOf = (database: Pick<DedicatedDatabase, 'spec' | 'status'>): readonly FirewallRule[] | undefined =>
+  hasFormerRules(database) ? undefined : database.spec.firewallRules
 
 /** Whether the database has been created on its server, and so may hold data. */
 export const isCreated = ({ status }: DedicatedDatabase): boolean => status?.name !== undefined

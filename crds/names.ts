@@ -61,7 +61,7 @@ export const annotations = {
   keepBackups: 'mooring.dev/keep-backups',
   /** On a DedicatedDatabase restored from a database of another namespace: the API server's permission, a MAC over both. */
   restoreGrant: 'mooring.dev/restore-grant',
-  /** `"true"` on a Region or TunnelEndpoint permits its deletion while it has databases or tunnels. */
+  /** `"true"` permits the deletion of a Region or TunnelEndpoint that has databases or tunnels, and by kubectl that of a DedicatedDatabase. */
   allowDeletion: 'mooring.dev/allow-deletion',
   /** `"true"` on the Namespace mooring-shared permits its deletion, and that uninstalling deletes all databases. */
   deleteData: 'mooring.dev/delete-data',

@@ -10,12 +10,20 @@ export interface RoutedPassword {
   readonly expiresAt: number
 }
 
+/** Address of a database server. */
+export interface ServerAddress {
+  readonly host: string
+  readonly port: number
+  /** Local address of the connections; undefined: the choice of the machine. */
+  readonly source?: string | undefined
+}
+
 /** Dedicated database that a login opens. */
 export interface RoutedDatabase {
   /** Usual port of its engine: the only one that clients may name. */
   readonly port: number
   /** Address of its server. Undefined until the server runs. */
-  readonly server: { readonly host: string; readonly port: number } | undefined
+  readonly server: ServerAddress | undefined
 }
 
 /**

@@ -100,6 +100,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const runtime = joinRuntimes(processes, docker)
   cleanup.defer(() => runtime.close())
   const motors = [...(await runtime.motors()).keys()]
+  if (motors.some((motor) => !dockerEngines.has(motor))) {
+    log.warn('plans size database servers here but do not limit their memory and CPU; see "Sizes" in docs/dedicated.md')
+  }
   const motorAdvice = await createMotorAdvice(compatibleMotors, {
     ...{ cache: enginesCache, own: ownEngines, listen: settings.listen },
   })

@@ -81,6 +81,23 @@ test('withPeriod adds a period for another plan or storage only', () => {
   expect(withPeriod(first, large, new Date(at('09:00:00')))).toEqual([...first, from('09:00:00.000', large)])
 })
 
+test('the hours of all periods are those since the first one, whatever a clock that is set back says', () => {
+  const start = at('00:00:00')
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: -3_600_000, max: 86_000_000 }), { maxLength: 8 }), (offsets) => {
+      const begun = withPeriod([], small, new Date(start))
+      const periods = offsets.reduce(
+        (before, offset, index) => withPeriod(before, index % 2 ? small : large, new Date(start + offset)),
+        begun,
+      )
+      const end = start + 86_400_000
+      const hours = usageOf(periods, { from: 0, to: end }).filter(({ unit }) => unit === 'hour')
+      const sum = hours.reduce((total, { from, to }) => total + to - from, 0)
+      expect([sum, hours.every(({ from, to }) => from < to)]).toEqual([end - start, true])
+    }),
+  )
+})
+
 test.each([
   { name: 'keeps 100 periods, recorded or not', count: 100, recordedUntil: 0, first: 0 },
   { name: 'drops a period that is recorded up to its end', count: 101, recordedUntil: 60_000, first: 1 },

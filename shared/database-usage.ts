@@ -65,11 +65,16 @@ export function isBackupGrowth(before: readonly UsagePeriod[], after: readonly U
 
 /**
  * Returns the periods after a report of what is in force since `from`. The same plan, storage and backups change nothing. Backups grow all the time:
- * their first size that is reported within a clock hour counts for that whole hour, so that a size begins at most one period an hour. Pure.
+ * their first size that is reported within a clock hour counts for that whole hour, so that a size begins at most one period an hour. A period
+ * begins after the one before it, also when the clock was set back. Pure.
  */
 export function withPeriod(periods: readonly UsagePeriod[], now: InForce, from: Date): readonly UsagePeriod[] {
   const last = periods.at(-1)
-  if (!last || !hasSamePlan(last, now)) return [...periods, { from: from.toISOString(), ...now }]
+  if (!last) return [{ from: from.toISOString(), ...now }]
+  if (!hasSamePlan(last, now)) {
+    const start = Math.max(from.getTime(), Date.parse(last.from) + 1)
+    return [...periods, { from: new Date(start).toISOString(), ...now }]
+  }
   const hour = Math.floor(from.getTime() / HOUR_MS) * HOUR_MS
   if (last.backupMiB === now.backupMiB || Date.parse(last.from) >= hour) return periods
   return [...periods, { from: new Date(hour).toISOString(), ...now }]

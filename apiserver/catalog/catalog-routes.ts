@@ -9,17 +9,8 @@ import type { Cache } from '../../store/cache.ts'
 import { hasPointInTimeRecovery, type WithoutBackups } from '../databases/database-backups.ts'
 import { FAMILIES, Motor, MOTORS, partsOf } from '../../crds/motor.ts'
 
-/** Whether the installation has a repository of backups, and for which engines. */
-type Offer = Pick<CatalogWiring, 'restoreGrants' | 'withoutBackups'>
-
-/** Add-ons of a dedicated database that every engine has. */
-const COMMON = [
-  { id: 'firewall', name: 'Firewall' },
-  { id: 'private-network', name: 'Private networking' },
-  { id: 'ssh-tunnel', name: 'SSH tunnel' },
-  { id: 'monitoring', name: 'Monitoring' },
-] as const
-const RECOVERY = { id: 'point-in-time-recovery', name: 'Point-in-time recovery' }
+/** Whether the installation has a repository of backups, and for which engines; whether it keeps measured values. */
+type Offer = Pick<CatalogWiring, 'restoreGrants' | 'withoutBackups' | 'records'>
 
 interface AddOn {
   readonly id: string
@@ -27,11 +18,27 @@ interface AddOn {
   readonly isFor: (engine: Motor) => boolean
 }
 
-/** Add-ons of this installation, with the engines that have each. */
-const addOnsOf = ({ restoreGrants, withoutBackups }: Offer): readonly AddOn[] => [
-  ...COMMON.map((addOn) => ({ ...addOn, isFor: () => true })),
-  ...(restoreGrants ? [{ ...RECOVERY, isFor: (engine: Motor) => hasPointInTimeRecovery(engine, withoutBackups) }] : []),
-]
+const all = (): boolean => true
+
+/** Add-ons that work in this installation, with the engines that have each. */
+function addOnsOf(regions: readonly RegionView[], { restoreGrants, withoutBackups, records }: Offer): readonly AddOn[] {
+  const withEdges = enginesIn(regions.filter(({ tunnels }) => tunnels))
+  const addOns: readonly (AddOn | undefined)[] = [
+    { id: 'firewall', name: 'Firewall', isFor: all },
+    { id: 'private-network', name: 'Private networking', isFor: all },
+    withEdges.size > 0 ? { id: 'ssh-tunnel', name: 'SSH tunnel', isFor: (engine) => withEdges.has(engine) } : undefined,
+    records && { id: 'monitoring', name: 'Monitoring', isFor: all },
+    restoreGrants && {
+      ...{ id: 'point-in-time-recovery', name: 'Point-in-time recovery' },
+      isFor: (engine) => hasPointInTimeRecovery(engine, withoutBackups),
+    },
+  ]
+  return addOns.filter((addOn) => addOn !== undefined)
+}
+
+/** Engines that at least one of these regions runs. */
+const enginesIn = (regions: readonly RegionView[]): ReadonlySet<Motor> =>
+  new Set(regions.flatMap(({ motors }) => motors.flatMap(({ id, supported }) => (supported ? [id] : []))))
 
 const EngineView = z
   .object({
@@ -52,12 +59,13 @@ const engineKey = ({ id }: EngineView): PageKey => ({
 
 /** Returns the engines that at least one region runs, in the order of MOTORS. */
 export function enginesOf(regions: readonly RegionView[], offer: Offer = {}): EngineView[] {
-  const served = new Set(regions.flatMap(({ motors }) => motors.flatMap(({ id, supported }) => (supported ? [id] : []))))
+  const served = enginesIn(regions)
+  const addOns = addOnsOf(regions, offer)
   return MOTORS.filter((id) => served.has(id)).map((id) => ({
     id,
     ...partsOf(id),
     supported: true,
-    addons: addOnsOf(offer).flatMap((addOn) => (addOn.isFor(id) ? [addOn.id] : [])),
+    addons: addOns.flatMap((addOn) => (addOn.isFor(id) ? [addOn.id] : [])),
   }))
 }
 
@@ -165,7 +173,7 @@ function createMetadata({ regions, plans, ...offer }: CreateMetadataDeps): AnyRo
       const views = regions.all().map(regions.view)
       const all = plans.list()
       const engines = enginesOf(views, offer)
-      const addons = addOnsOf(offer).map(({ isFor, ...addOn }) => ({
+      const addons = addOnsOf(views, offer).map(({ isFor, ...addOn }) => ({
         ...addOn,
         engines: engines.map(({ id }) => id).filter(isFor),
       }))
@@ -180,12 +188,14 @@ export interface CatalogWiring extends RegionsDeps {
   /** Absent in an installation without a repository of backups. */
   readonly restoreGrants?: RestoreGrants | undefined
   readonly withoutBackups?: WithoutBackups
+  /** Measured values of databases. Absent in an installation without a journal. */
+  readonly records?: object | undefined
 }
 
 /** Returns the routes of regions, engines and plans (docs/api.md, "Regions, engines and plans"). */
 export function catalogRoutes(wiring: CatalogWiring): AnyRoute[] {
   const regions = createRegions(wiring)
-  const { plans, restoreGrants, withoutBackups } = wiring
-  const offer = { regions, restoreGrants, withoutBackups }
+  const { plans, restoreGrants, withoutBackups, records } = wiring
+  const offer = { regions, restoreGrants, withoutBackups, records }
   return [listRegions({ regions }), listEngines(offer), createMetadata({ ...offer, plans })]
 }

@@ -92,10 +92,22 @@ test('each engine is listed once, in the order of MOTORS', () => {
       { id: 'mysql-5.7.38', warm: false },
     ],
   })
-  const addons = ['firewall', 'private-network', 'ssh-tunnel', 'monitoring']
+  const addons = ['firewall', 'private-network']
   expect(enginesOf([regions.view(region()), regions.view(both)])).toEqual([
     { id: 'mysql-5.7.38', family: 'mysql', version: '5.7.38', supported: true, addons },
     { id: 'postgresql-15.4.0', family: 'postgresql', version: '15.4.0', supported: true, addons },
+  ])
+})
+
+test('the SSH tunnel is an add-on of the engines in regions with edges, and monitoring one of installations with a journal', () => {
+  const views = [
+    { ...regions.view(region()), tunnels: true },
+    { ...regions.view(region({ motors: [{ id: 'mysql-5.7.38', warm: false }] })), tunnels: false },
+  ]
+  const common = ['firewall', 'private-network']
+  expect(enginesOf(views, { records: {} }).map(({ id, addons }) => [id, addons])).toEqual([
+    ['mysql-5.7.38', [...common, 'monitoring']],
+    ['postgresql-15.4.0', [...common, 'ssh-tunnel', 'monitoring']],
   ])
 })
 

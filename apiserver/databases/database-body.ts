@@ -33,7 +33,7 @@ const FirewallRules = z
   .max(FIREWALL_RULES_MAX)
   .nullish()
   .describe(
-    'Sources outside the cluster that may connect. Ranges may overlap and repeat. Null or an empty list: every source, or none when the plan is closed by default.',
+    'Sources outside the cluster that may connect. Ranges may overlap and repeat. Null: every source, or none when the plan is closed by default. An empty list: none. In the SSH tunnel, the address of the SSH client counts.',
   )
 const PrivateNetwork = z
   .boolean()
@@ -118,6 +118,12 @@ function unsupported(wrong: readonly (readonly [field: string, message: string])
 /** Error of a DELETE with `keepBackups=true`. */
 export const noBackups = (): ApiError =>
   unsupported([['keepBackups', 'this database has no point-in-time recovery, and so no backups; leave it out']])
+
+/** Rejects monitoring in an installation that keeps no measured values. @throws ApiError `unsupported_addon` */
+export function requireMonitoring(records: object | undefined, { monitoring }: Pick<PatchDatabaseBody, 'monitoring'>): void {
+  if (!monitoring || records) return
+  throw unsupported([['monitoring', 'this installation has no journal, which keeps the measured values; leave it out']])
+}
 
 /** Returns the merge patch of the spec for a body. Null restores a default, which removes the add-on. Pure. */
 export function specPatch(body: PatchDatabaseBody): Patch {

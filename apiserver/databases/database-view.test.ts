@@ -83,3 +83,17 @@ test('a view has every documented field, the spec under the names of the API', (
     ...{ engineVersion: '15.4', createdAt: '2026-01-02T03:04:05.678Z', createdBy: 'local:alice', connection: null },
   })
 })
+
+test.each([
+  { does: 'no list', spec: {}, status: runningStatus, rules: null },
+  { does: 'an empty list before its first status', spec: { firewallRules: [] }, status: undefined, rules: [] },
+  { does: 'an empty list', spec: { firewallRules: [] }, status: runningStatus, rules: [] },
+  {
+    does: 'the empty list of a former version',
+    spec: { firewallRules: [] },
+    status: { ...runningStatus, rulesVersion: undefined },
+    rules: null,
+  },
+])('a database with $does has the rules $rules', ({ spec, status, rules }) => {
+  expect(databaseView(dedicatedDatabase({ spec, status }), { region: 'local' }).firewallRules).toEqual(rules)
+})

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Secret } from '../../crds/core.ts'
-import { type DedicatedDatabase, FirewallRule, isCreated } from '../../crds/dedicated-database.ts'
+import { type DedicatedDatabase, FirewallRule, firewallRulesOf, isCreated } from '../../crds/dedicated-database.ts'
 import type { Condition } from '../../crds/kind.ts'
 import { Motor } from '../../crds/motor.ts'
 import { annotations, slugsOf } from '../../crds/names.ts'
@@ -44,7 +44,12 @@ export const DatabaseView = z
     status: z.enum(DATABASE_STATUSES),
     statusReason: z.string().nullable().describe('Why the database is not running. Null while it runs.'),
     statusCode: z.string().nullable().describe('Reason as one word, such as `ServerUnavailable`. Null while the database runs.'),
-    firewallRules: z.array(z.object({ cidr: z.string(), description: FirewallRule.shape.description })),
+    firewallRules: z
+      .array(z.object({ cidr: z.string(), description: FirewallRule.shape.description }))
+      .nullable()
+      .describe(
+        'Sources outside the cluster that may connect; an empty list: none. Null: all, or none when the plan is closed by default.',
+      ),
     privateNetwork: z.boolean(),
     pointInTimeRecovery: z.object({ retentionDays: z.int() }).nullable(),
     sshTunnel: SshTunnelView,
@@ -148,7 +153,7 @@ export function databaseView(database: DedicatedDatabase, { region, connection }
     region,
     plan: spec.plan,
     ...stateOf(database),
-    firewallRules: spec.firewallRules.map((rule) => ({ ...rule })),
+    firewallRules: firewallRulesOf(database)?.map((rule) => ({ ...rule })) ?? null,
     privateNetwork: spec.privateNetwork,
     pointInTimeRecovery: spec.pointInTimeRecovery ? { ...spec.pointInTimeRecovery } : null,
     sshTunnel: sshTunnelView(database),

@@ -17,14 +17,18 @@ test.each([
   {
     plan: 'small',
     storageGiB: 20,
+    code: 'plan_too_small',
     says: 'the plan small has 10 GiB of storage, and the database has 20 GiB: storage only grows; these fit: large',
   },
   { plan: 'huge', storageGiB: 100, says: 'unknown plan: huge; no plan fits' },
-])('plan $plan for a database of $storageGiB GiB is rejected with the plans that fit', ({ says, ...requested }) => {
-  const details = [{ field: 'plan', message: says }]
-  const error: unknown = expect.objectContaining({ code: 'unknown_plan', message: says, details })
-  expect(() => choosePlan(plans, { ...requested, engine })).toThrow(error)
-})
+])(
+  'plan $plan for a database of $storageGiB GiB is rejected with the plans that fit',
+  ({ code = 'unknown_plan', says, ...requested }) => {
+    const details = [{ field: 'plan', message: says }]
+    const error: unknown = expect.objectContaining({ code, message: says, details })
+    expect(() => choosePlan(plans, { ...requested, engine })).toThrow(error)
+  },
+)
 
 describe('the minimum storage of the next plan', () => {
   const status = (reason: string, observedGeneration: number, storageGiB: number) => ({

@@ -14,28 +14,35 @@ export interface RequestedPlan {
 
 /**
  * Returns the plan that a request names. Pure.
- * @throws ApiError `unknown_plan` with the plans that fit, when no plan has this id, or it does not allow the engine, or has too little storage
+ * @throws ApiError with the plans that fit: `unknown_plan` when no plan has this id, or it does not allow the engine; `plan_too_small` when it
+ *   has less storage than the database
  */
 export function choosePlan(plans: readonly Plan[], requested: RequestedPlan): Plan {
   const plan = plans.find(({ metadata }) => metadata.name === requested.plan)
-  if (!plan) throw unknownPlan(`unknown plan: ${requested.plan}`, plans, requested)
+  if (!plan) throw rejectedPlan('unknown_plan', `unknown plan: ${requested.plan}`, { plans, requested })
   const { engines, storageGiB } = plan.spec
   if (!engines.includes(requested.engine)) {
-    throw unknownPlan(`the plan ${requested.plan} is not for ${requested.engine}`, plans, requested)
+    throw rejectedPlan('unknown_plan', `the plan ${requested.plan} is not for ${requested.engine}`, { plans, requested })
   }
   if (storageGiB < requested.storageGiB) {
     const message = `the plan ${requested.plan} has ${storageGiB} GiB of storage, and the database has ${requested.storageGiB} GiB: storage only grows`
-    throw unknownPlan(message, plans, requested)
+    throw rejectedPlan('plan_too_small', message, { plans, requested })
   }
   return plan
 }
 
-function unknownPlan(what: string, plans: readonly Plan[], { engine, storageGiB }: RequestedPlan): ApiError {
+interface Rejected {
+  readonly plans: readonly Plan[]
+  readonly requested: RequestedPlan
+}
+
+function rejectedPlan(code: 'unknown_plan' | 'plan_too_small', what: string, { plans, requested }: Rejected): ApiError {
+  const { engine, storageGiB } = requested
   const fits = ({ spec }: Plan): boolean => spec.engines.includes(engine) && spec.storageGiB >= storageGiB
   const names = plans.filter(fits).map(({ metadata }) => metadata.name)
   const list = names.length > 0 ? `these fit: ${names.toSorted().join(', ')}` : 'no plan fits'
   const message = `${what}; ${list}`
-  return new ApiError('unknown_plan', message, { details: [{ field: 'plan', message }] })
+  return new ApiError(code, message, { details: [{ field: 'plan', message }] })
 }
 
 /** Reasons of a database whose plan the operator has not put in force: the server keeps its storage. */

@@ -18,6 +18,7 @@ export const STATUS_OF = {
   unsupported_motor: 422,
   no_active_endpoint: 422,
   unknown_plan: 422,
+  plan_too_small: 422,
   unsupported_addon: 422,
   unsupported_extension: 422,
   unknown_database: 422,

@@ -10,7 +10,7 @@ import { annotations, FINALIZER } from '../../crds/names.ts'
 import { allowedExtensions } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
 import { createdNow } from '../resources/names-and-times.ts'
-import { requireAllowed } from './instance-extensions.ts'
+import { requireAllowed } from '../resources/extensions.ts'
 import type { Regions } from '../catalog/regions.ts'
 
 /** Caller and request, for the audit log. */

@@ -20,7 +20,10 @@ export const SshTunnelStatus = z.object({
   host: z.string().max(253).optional().describe('Host that SSH clients connect to.'),
   port: z.int().min(1).max(65_535).optional().describe('Port that SSH clients connect to.'),
   server: z
-    .object(address('the database server'))
+    .object({
+      ...address('the database server'),
+      source: z.string().max(45).optional().describe('Local address of the connections. Absent: the choice of the machine.'),
+    })
     .optional()
     .describe('Address at which edges reach the database server. Absent until the server runs.'),
 })

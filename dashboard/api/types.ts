@@ -83,4 +83,4 @@ export interface Delivery {
 
 export type Plan = CreateMetadata['plans'][number]
 export type Price = Plan['price']
-export type FirewallRule = DatabaseView['firewallRules'][number]
+export type FirewallRule = NonNullable<DatabaseView['firewallRules']>[number]

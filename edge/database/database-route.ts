@@ -1,5 +1,5 @@
-import { addressList } from '../../crds/formats/address-list.ts'
-import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { addressList, type AddressList } from '../../crds/formats/address-list.ts'
+import { type DedicatedDatabase, firewallRulesOf } from '../../crds/dedicated-database.ts'
 import { partsOf, USUAL_PORTS } from '../../crds/motor.ts'
 import { TunnelConfig } from '../../crds/tunnel-config.ts'
 import type { Route } from '../route.ts'
@@ -8,6 +8,7 @@ import type { RouteAbout } from '../tunnel-route.ts'
 const DEFAULTS = TunnelConfig.parse({})
 /** Allows every address. */
 const EVERYWHERE = addressList([])
+const NOWHERE: AddressList = { allows: () => false }
 
 /**
  * Returns the route of a database's SSH tunnel; undefined for a database without an SSH tunnel at this endpoint, and for one that is being
@@ -30,7 +31,14 @@ export function databaseRoute(
     ...{ hostname, host, url: `https://${host}` },
     config: { ...DEFAULTS, ...sshTunnel },
     database: { port: USUAL_PORTS[partsOf(motor).family], server },
-    ...{ ingress: EVERYWHERE, sshSources: EVERYWHERE },
+    ...{ ingress: EVERYWHERE, sshSources: sourcesOf(database) },
     passwords: passwordsOf(database),
   }
+}
+
+/** Returns the addresses of clients that may log in: those of the firewall rules, as without the tunnel. */
+function sourcesOf(database: DedicatedDatabase): AddressList {
+  const rules = firewallRulesOf(database)
+  if (!rules) return EVERYWHERE
+  return rules.length === 0 ? NOWHERE : addressList(rules.map(({ cidr }) => cidr))
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { DedicatedDatabase, RULES_VERSION } from '../../crds/dedicated-database.ts'
 import { Tunnel } from '../../crds/tunnel.ts'
 import { TunnelPassword } from '../../crds/tunnel-password.ts'
 import { dedicatedDatabase } from '../../test/builders/dedicated.ts'
@@ -53,6 +53,24 @@ describe('a database', () => {
     })
     expect(routes.tunnels.get(HOSTNAME)).toBeUndefined()
     expect([...routes.tunnels.hostnames()]).toEqual([])
+  })
+
+  test.each([
+    { name: 'without rules', spec: {}, allows: [true, true] },
+    { name: 'with an empty list', spec: { firewallRules: [] }, allows: [false, false] },
+    { name: 'with a rule', spec: { firewallRules: [{ cidr: '192.0.2.0/24' }] }, allows: [true, false] },
+    {
+      name: 'with a rule in a private network',
+      spec: { firewallRules: [{ cidr: '192.0.2.0/24' }], privateNetwork: true },
+      allows: [true, false],
+    },
+    { name: 'with the empty list of a former version', spec: { firewallRules: [] }, former: true, allows: [true, true] },
+  ])('$name takes logins from these addresses', ({ spec, allows, former = false }) => {
+    const status = { phase: 'running' as const, rulesVersion: former ? undefined : RULES_VERSION }
+    using routes = routesOf({ databases: [shop({ spec, status })] })
+    const { sshSources } = routes.get(HOSTNAME) ?? expect.fail('there is no route')
+    expect(['192.0.2.7', '198.51.100.1'].map((address) => sshSources.allows(address))).toEqual(allows)
+    expect(sshSources.allows('::ffff:192.0.2.7')).toBe(allows[0])
   })
 
   test.each([

@@ -1,7 +1,9 @@
-import { connect, type Socket } from 'node:net'
+import { connect, isIPv4, type Socket } from 'node:net'
+import { isLoopback } from '../../crds/formats/address-list.ts'
 import { type Channel, type ChannelEnd, type ChannelEvents, OpenFailure, type RemoteEnd } from '../channels/channel.ts'
 import type { ChannelTable } from '../channels/channel-table.ts'
 import { compact } from '../memory.ts'
+import type { ServerAddress } from '../route.ts'
 import { lasting, pauseReads, readAll } from '../reads.ts'
 import { sentences } from '../ssh/sentences.ts'
 import type { Wire } from '../ssh/wire/wire.ts'
@@ -18,7 +20,7 @@ export interface ServerDialDeps {
   readonly id: number
   readonly remote: RemoteEnd
   /** Address of the database server. */
-  readonly server: { readonly host: string; readonly port: number }
+  readonly server: ServerAddress
   /** Called when the client sent a message about a channel that is not confirmed. */
   readonly broken: () => void
   /** Called once, when the connection to the server is over. */
@@ -38,10 +40,11 @@ export class ServerDial implements ChannelEnd {
 
   constructor(deps: ServerDialDeps) {
     this.#deps = deps
-    const { host, port } = deps.server
+    const { host, port, source } = deps.server
     this.#socket = connect({
       host,
       port,
+      ...(source !== undefined && isIPv4(host) && isLoopback(host) && { localAddress: source }),
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: KEEPALIVE_MS,

@@ -106,11 +106,13 @@ export const sentences = {
     if (refusal === 'too_many_sessions') return 'Mooring: this tunnel has reached its limit of connections.'
     return refusal === 'expired' ? 'Mooring: this password has expired. Issue a new one.' : sentences.notAccepted
   },
-  revoked: (why: Revocation, isDatabase = false): string =>
-    isDatabase && why === 'tunnel_deleted' ? DATABASE_GONE : REVOKED[why],
+  revoked: (why: Revocation, isDatabase = false): string => (isDatabase ? REVOKED_OF_DATABASE[why] : undefined) ?? REVOKED[why],
 } as const
 
-const DATABASE_GONE = 'Mooring: the SSH tunnel of this database was taken away, or the database was deleted.'
+const REVOKED_OF_DATABASE: Readonly<Partial<Record<Revocation, string>>> = {
+  tunnel_deleted: 'Mooring: the SSH tunnel of this database was taken away, or the database was deleted.',
+  ip_denied: 'Mooring: the firewall rules of this database no longer allow your address.',
+}
 
 const REVOKED: Readonly<Record<Revocation, string>> = {
   tunnel_deleted: 'Mooring: this tunnel was deleted, or has expired.',

@@ -7,7 +7,7 @@ import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { MooringError } from '../../shared/errors.ts'
 import type { Cache } from '../../store/cache.ts'
 import { ignoringGone, isStoreError, keyOf, keyToString, type Store, StoreCode, StoreError } from '../../store/port.ts'
-import { EngineCode, type EngineAdmin } from '../engines/engine.ts'
+import { EngineCode, type EngineAdmin, type InstalledExtensions } from '../engines/engine.ts'
 import { connectionsOf } from '../engines/size.ts'
 import { stepDone } from '../reporter.ts'
 import type { Events } from '../events/events.ts'
@@ -24,6 +24,7 @@ import type { Credentials } from '../shared-instance/kept-secret.ts'
 import type { Suspicions } from '../shared-instance/slots.ts'
 import { applyToArchive, isOfArchive } from './apply-archive.ts'
 import type { ArchiveAction } from './backups.ts'
+import { installExtensions } from './extensions.ts'
 import type { Observation } from './observe.ts'
 import type { Action, Plan } from './plan.ts'
 import { patchOf, serverOf, type ServerShape, type Size } from './resources.ts'
@@ -35,7 +36,7 @@ export interface ApplyDeps extends PeriodsDeps {
   readonly ca: () => string
   /** File name of that CA in connection strings. */
   readonly caFile: string
-  readonly suspicions: Pick<Suspicions, 'password'>
+  readonly suspicions: Pick<Suspicions, 'password' | 'extensions'>
   /** Receives what happened to the database that no condition says. */
   readonly events: Events
   readonly databases: Cache<typeof DedicatedDatabase>
@@ -54,6 +55,8 @@ export interface Applied {
   readonly database: DedicatedDatabase
   readonly server: DatabaseServer | undefined
   readonly credentials: Credentials | undefined
+  /** Result of the action `extensions`. */
+  readonly extensions?: InstalledExtensions | undefined
 }
 
 /** Carries out a plan's actions in order. Announces each when it is done (operator/reporter.ts). @returns the resulting state */
@@ -63,7 +66,8 @@ export async function applyActions(deps: ApplyDeps, seen: Observation, { actions
   let state: Applied = { database, server, credentials: seen.credentials }
   for (const action of actions) {
     const { endpoint, plan: catalogPlan, organization, namespaceUid, backups } = seen.observed
-    const about = { endpoint, catalogPlan, organization, namespaceUid, archive: backups.archive }
+    const { allowedExtensions } = seen
+    const about = { endpoint, catalogPlan, organization, namespaceUid, archive: backups.archive, allowedExtensions }
     const now = { ...state, ...about, open: seen.open, shape }
     const changed = action === 'assign-hostname' ? { database: await withHostname(deps, now) } : await perform(deps, now, action)
     state = { ...state, ...changed }
@@ -82,6 +86,7 @@ interface Situation extends Applied {
   readonly archive: DatabaseArchive | undefined
   readonly organization: string | undefined
   readonly namespaceUid: string | undefined
+  readonly allowedExtensions: readonly string[]
 }
 
 async function perform(deps: ApplyDeps, now: Situation, action: Exclude<Action, 'assign-hostname'>): Promise<Partial<Applied>> {
@@ -105,6 +110,8 @@ async function perform(deps: ApplyDeps, now: Situation, action: Exclude<Action, 
     case 'delete-server':
       await deleteServer(store, now)
       return {}
+    case 'extensions':
+      return { extensions: await installExtensions(deps, { ...now, ...mayReach(deps, now), name: existing(now).name }) }
     default:
       await onOthers(deps, now, action)
       return {}
@@ -215,8 +222,7 @@ async function rewrite(deps: ApplyDeps, now: Situation, action: 'renew-secret' |
 type EngineAction = 'adopt' | 'claim' | 'admit' | 'verify' | 'password'
 
 async function onEngine(deps: ApplyDeps, now: Situation, action: EngineAction): Promise<void> {
-  if (deps.mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process is not the leader')
-  const { admin } = reachable(now)
+  const { admin } = mayReach(deps, now)
   const { name, password } = existing(now)
   const { size = { memoryMiB: 0 }, access } = now.server?.spec ?? {}
   const tenant = { name, password }
@@ -234,6 +240,12 @@ async function onEngine(deps: ApplyDeps, now: Situation, action: EngineAction): 
 function existing({ credentials }: Situation): Credentials {
   if (!credentials) throw new MooringError(EngineCode.failed, 'the credentials are missing')
   return credentials
+}
+
+/** @throws MooringError `engine_unavailable` when this process may not act, or the server does not answer */
+function mayReach(deps: ApplyDeps, now: Situation): OpenServer {
+  if (deps.mayAct?.() === false) throw new MooringError(EngineCode.unavailable, 'this process is not the leader')
+  return reachable(now)
 }
 
 function reachable({ open }: Situation): OpenServer {

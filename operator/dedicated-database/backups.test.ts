@@ -21,7 +21,14 @@ const RESTORE = restoreAt('2026-01-02T02:00:00Z')
 
 const NEW: Observed = {
   ...{ database: dedicatedDatabase(), full: undefined, region: 'served', plan: plan(), organization: 'acme', namespaceUid: 'u' },
-  ...{ server: undefined, endpoint: undefined, isOpen: false, secret: undefined, passwordChanged: false },
+  ...{
+    server: undefined,
+    endpoint: undefined,
+    isOpen: false,
+    secret: undefined,
+    passwordChanged: false,
+    extensionsChanged: false,
+  },
   backups: { isOffered: true, archive: undefined, source: undefined },
 }
 const fresh = (spec: Spec, backups: Partial<Observed['backups']> = {}): Observed => ({

@@ -2,12 +2,13 @@ import type { Namespace } from '../../crds/core.ts'
 import { DatabaseArchive, isArchiveOf } from '../../crds/database-archive.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
-import { annotations, labels } from '../../crds/names.ts'
+import { annotations } from '../../crds/names.ts'
 import type { Plan } from '../../crds/plan.ts'
-import { offerOf, type Region, regionWithId } from '../../crds/region.ts'
+import { allowedExtensions, offerOf, type Region, regionWithId } from '../../crds/region.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { RestoreGrants } from '../../shared/restore-grants.ts'
+import { slugsOf } from '../namespace/resources.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from '../shared-instance/credentials.ts'
@@ -33,7 +34,7 @@ export interface ObserveDeps {
   readonly restoreGrants?: RestoreGrants | undefined
   readonly admins: Pick<Admins, 'get'>
   readonly quota: Pick<Quota<DedicatedDatabase>, 'admit'>
-  readonly suspicions: Pick<Suspicions, 'password'>
+  readonly suspicions: Pick<Suspicions, 'password' | 'extensions'>
   readonly edges?: SshTunnelDeps | undefined
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
@@ -44,6 +45,8 @@ export interface Observation {
   readonly observed: Observed
   readonly credentials: Credentials | undefined
   readonly open: OpenServer | undefined
+  /** Extensions that the Region allows for the motor. */
+  readonly allowedExtensions: readonly string[]
 }
 
 /** Reads the state that a decision about a database depends on. Writes nothing. */
@@ -53,18 +56,23 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
   const server = full ? undefined : await serverOf(deps, database)
   const secret = await secretOf(deps, database, server)
   const open = server && deps.admins.get(server.metadata.name)
+  const region = regionWithId(deps.regions.list(), spec.region)
   const namespace = deps.namespaces.get({ name: metadata.namespace ?? '' })
   const observed: Observed = {
     ...{ database, full, server, secret, isOpen: open !== undefined },
-    region: offerOf(regionWithId(deps.regions.list(), spec.region), spec.motor),
+    region: offerOf(region, spec.motor),
     plan: deps.plans.get({ name: spec.plan }),
     endpoint: sshEndpointOf(database, deps.edges),
-    organization: namespace?.metadata.labels?.[labels.organization],
+    organization: namespace && slugsOf(namespace)?.organization,
     namespaceUid: namespace?.metadata.uid,
     passwordChanged: deps.suspicions.password.has(metadata.uid),
+    extensionsChanged: deps.suspicions.extensions.has(metadata.uid),
     backups: full ? NO_BACKUPS : await backupsOf(deps, database),
   }
-  return { observed, open, credentials: typeof secret === 'object' ? secret : undefined }
+  return {
+    ...{ observed, open, allowedExtensions: allowedExtensions(region, spec.motor) },
+    credentials: typeof secret === 'object' ? secret : undefined,
+  }
 }
 
 const isGoing = ({ metadata }: DedicatedDatabase): boolean => metadata.deletionTimestamp !== undefined

@@ -18,8 +18,10 @@ const NEW: Observed = {
   isOpen: false,
   secret: undefined,
   passwordChanged: false,
+  extensionsChanged: false,
   backups: { isOffered: true, archive: undefined, source: undefined },
 }
+const FORMER = { databaseId: '9a4e1f6c-6a55-4c6e-9a6b-4f6f1d1c0a99', time: '2026-01-02T03:04:05Z' }
 const running = dedicatedDatabase({ status: runningStatus })
 const RUNNING: Observed = { ...NEW, database: running, server: dedicatedServer(), isOpen: true, secret: KEPT }
 const crashed = dedicatedServer({ status: { conditions: [readyCondition('False', 'Crashed')] } })
@@ -219,6 +221,41 @@ const LIFE: readonly Row[] = [
     name: 'with another password version gets a new password',
     seen: { ...RUNNING, database: changed({ passwordVersion: 2 }) },
     does: ['renew-secret', 'password', 'claim', 'admit', 'verify'],
+    ...{ phase: 'running', reason: 'Running' },
+  },
+  {
+    name: 'with another extension gets it',
+    seen: { ...RUNNING, database: changed({ extensions: ['citext'] }) },
+    does: ['claim', 'admit', 'verify', 'extensions'],
+    ...{ phase: 'running', reason: 'Running' },
+  },
+  {
+    name: 'whose extensions are to be looked at is looked at',
+    seen: { ...RUNNING, database: changed({ extensionsVersion: 1 }) },
+    does: ['claim', 'admit', 'verify', 'extensions'],
+    ...{ phase: 'running', reason: 'Running' },
+  },
+  {
+    name: 'whose user has dropped an extension gets it again',
+    seen: { ...RUNNING, extensionsChanged: true },
+    does: ['extensions'],
+    ...{ phase: 'running', reason: 'Running' },
+  },
+  {
+    name: 'that was restored is looked at once',
+    seen: { ...RUNNING, database: dedicatedDatabase({ spec: { restoreFrom: FORMER }, status: runningStatus }) },
+    does: ['extensions'],
+    ...{ phase: 'running', reason: 'Running' },
+  },
+  {
+    name: 'with all its extensions does nothing',
+    seen: {
+      ...RUNNING,
+      database: dedicatedDatabase({
+        spec: { extensions: ['citext'], restoreFrom: FORMER },
+        status: { ...runningStatus, extensions: ['citext', 'hstore'] },
+      }),
+    },
     ...{ phase: 'running', reason: 'Running' },
   },
   {

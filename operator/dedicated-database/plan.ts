@@ -11,6 +11,7 @@ import { type Full, fullMessage } from '../quota/quota.ts'
 import { secretName } from '../shared-instance/credentials.ts'
 import { type ObservedSecret, passwordSteps, type PasswordStep, type ServerAddress } from '../shared-instance/password-steps.ts'
 import { type ArchiveAction, archiveStep, backupsRefusal, endOfArchive, isSuperfluous, type ObservedBackups } from './backups.ts'
+import { extensionSteps } from './extensions.ts'
 import { accessOf, monitoringOf, type PlanSize, prefixOf, type ServerShape, type Size, sizeOf } from './resources.ts'
 import { addressIn, isInForce, isObserved, isSettled, requestedGiB } from './server-state.ts'
 import { isHostnameAssigned } from './ssh-tunnel.ts'
@@ -35,6 +36,8 @@ export interface Observed {
   readonly secret: ObservedSecret
   /** Whether the tenant has set another password than the Secret has. */
   readonly passwordChanged: boolean
+  /** Whether the database has other extensions than the status. */
+  readonly extensionsChanged: boolean
   readonly backups: ObservedBackups
 }
 
@@ -52,6 +55,8 @@ export type Action =
   | 'claim'
   | 'admit'
   | 'verify'
+  /** Installs the extensions of the spec that the database lacks. */
+  | 'extensions'
   | 'delete-server'
   /** Records the use until the request of the deletion, which no object has any more after it. */
   | 'record-usage'
@@ -218,11 +223,13 @@ function planOnServer(observed: Observed, server: DatabaseServer): Plan {
 const RUNNING = state('running', ready(DatabaseReason.Running, 'the database accepts logins'))
 
 /** Returns the actions on the engine and the Secret. The claim also sets the limits of a new size, and repairs the login after a failure. */
-function stepsOf({ database, secret, passwordChanged }: Observed, server: DatabaseServer, at: ServerAddress): readonly Action[] {
+function stepsOf(observed: Observed, server: DatabaseServer, at: ServerAddress): readonly Action[] {
+  const { database, secret, passwordChanged } = observed
   const { spec, status } = database
+  const extensions = extensionSteps(observed)
   if (!isCreated(database)) {
     const adopt = spec.restoreFrom ? (['adopt'] as const) : []
-    return [secret === 'damaged' ? 'renew-secret' : 'secret', ...adopt, 'claim', 'admit', 'verify']
+    return [secret === 'damaged' ? 'renew-secret' : 'secret', ...adopt, 'claim', 'admit', 'verify', ...extensions]
   }
   const steps = passwordSteps(
     {
@@ -233,8 +240,8 @@ function stepsOf({ database, secret, passwordChanged }: Observed, server: Databa
     },
     at,
   )
-  if (!isSettled(database, server)) return [...steps, 'claim', 'admit', 'verify']
-  return steps.some((step) => step !== 'move-secret') ? [...steps, 'verify'] : steps
+  if (!isSettled(database, server)) return [...steps, 'claim', 'admit', 'verify', ...extensions]
+  return steps.some((step) => step !== 'move-secret') ? [...steps, 'verify', ...extensions] : [...steps, ...extensions]
 }
 
 /** Reasons of a server that has failed, as opposed to one that is still starting. */

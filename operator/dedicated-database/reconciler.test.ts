@@ -25,13 +25,18 @@ import { serverKeyOf } from './resources.ts'
 const KEY = { namespace: 'acme--prod', name: 'orders' }
 const LARGE = namedPlan('large', { cpu: 8, memoryMiB: 65_536, storageGiB: 500 })
 const NOW = new Date('2026-01-02T03:05:00Z')
+const TENANT = { [labels.organization]: 'acme', [labels.namespace]: 'prod' }
 
 /** Reconciler with a real store, and with an engine that fails each step for which `failing` returns true. */
-async function bench({ failing = () => false, isLeader = () => true, ...usage }: Partial<BenchTraits> = {}) {
+async function bench({
+  failing = () => false,
+  isLeader = () => true,
+  labels: own = TENANT,
+  ...usage
+}: Partial<BenchTraits> = {}) {
   const opened = await openTemporaryStore()
   const { store } = opened
-  const tenant = { [labels.organization]: 'acme', [labels.namespace]: 'prod' }
-  const namespace = await store.create(Namespace, { metadata: { name: KEY.namespace, labels: tenant } })
+  const namespace = await store.create(Namespace, { metadata: { name: KEY.namespace, labels: own } })
   await store.create(Namespace, { metadata: { name: SHARED_NAMESPACE } })
   const made = await store.create(DedicatedDatabase, {
     metadata: KEY,
@@ -54,7 +59,10 @@ async function bench({ failing = () => false, isLeader = () => true, ...usage }:
       return Promise.resolve()
     })
   const events: string[] = []
-  const admin = { claim: step('claim'), admit: step('admit'), verify: step('verify'), setPassword: step('password') }
+  const admin = {
+    ...{ claim: step('claim'), admit: step('admit'), verify: step('verify'), setPassword: step('password') },
+    installExtensions: vi.fn<EngineAdmin['installExtensions']>((_name, installed) => Promise.resolve({ installed, refused: [] })),
+  }
   const reconcile = createDatabaseReconciler({
     ...{ store, databases: caches.databases.cache, servers: caches.servers.cache, regions: caches.regions.cache },
     archives: caches.archives.cache,
@@ -88,6 +96,8 @@ async function bench({ failing = () => false, isLeader = () => true, ...usage }:
 }
 
 interface BenchTraits {
+  /** Labels of the Namespace. Default: those of a tenant. */
+  readonly labels: Readonly<Record<string, string>>
   /** Whether the engine rejects a step. */
   readonly failing: (step: string) => boolean
   readonly isLeader: () => boolean
@@ -110,6 +120,12 @@ test('a database gets a finalizer and a server, then a Secret, a login and its r
   await it.once()
   expect(it.admin.claim).toHaveBeenCalledTimes(1)
   expect(it.events).toEqual([])
+})
+
+test('a Namespace with the label of an organization alone is no tenant’s, so that it gets no server', async () => {
+  await using it = await bench({ labels: { [labels.organization]: 'acme' } })
+  expect(await it.once()).toMatchObject({ result: 'waiting', reason: 'NoAccess' })
+  expect(await it.store.get(DatabaseServer, it.serverKey)).toBeUndefined()
 })
 
 test('a Secret that was deleted by hand comes back with a new password, and an Event says so', async () => {
@@ -185,6 +201,41 @@ test('a deletion waits until its usage is recorded, and says so, unless it is fo
   await it.store.mergePatch(DedicatedDatabase, KEY, { metadata: { annotations: { [annotations.forceDelete]: 'true' } } })
   expect(await it.once()).toMatchObject({ result: 'settled' })
   expect(await it.store.get(DedicatedDatabase, KEY)).toBeUndefined()
+})
+
+test('an empty list of rules of a former version is removed, and one that was requested since then is kept', async () => {
+  await using it = await running()
+  const rules = async () => {
+    await it.once()
+    const { sources } = (await it.store.get(DatabaseServer, it.serverKey))?.spec.access ?? {}
+    return { spec: (await it.database()).spec.firewallRules, sources }
+  }
+  await it.store.mergePatch(DedicatedDatabase, KEY, { spec: { firewallRules: [] } })
+  expect(await rules()).toEqual({ spec: [], sources: [] })
+  await it.store.patchStatus(DedicatedDatabase, KEY, { rulesVersion: null })
+  expect(await rules()).toEqual({ spec: undefined, sources: undefined })
+  await it.store.mergePatch(DedicatedDatabase, KEY, { spec: { firewallRules: [] } })
+  expect(await rules()).toEqual({ spec: [], sources: [] })
+})
+
+test('extensions are installed as far as the Region allows them, and a condition names the others until they are not wanted', async () => {
+  await using it = await running()
+  const change = async (spec: object) => {
+    await it.store.mergePatch(DedicatedDatabase, KEY, { spec })
+    expect(await it.once()).toMatchObject({ result: 'settled', reason: 'Running' })
+    const database = await it.database()
+    const { extensions, extensionsVersion } = database.status ?? {}
+    const { reason, message } = conditionOf(database, 'ExtensionsInstalled') ?? {}
+    return { extensions, extensionsVersion, reason, message }
+  }
+  expect(await change({ extensions: ['citext', 'postgis'], extensionsVersion: 1 })).toEqual({
+    ...{ extensions: ['citext'], extensionsVersion: 1, reason: 'ExtensionUnsupported' },
+    message: 'the extension postgis is not one that the Region allows for postgresql-15.4.0',
+  })
+  expect(it.admin.installExtensions).toHaveBeenLastCalledWith((await it.database()).status?.name, ['citext'])
+  expect(await change({ extensions: ['citext'] })).toMatchObject({ extensions: ['citext'], reason: undefined })
+  await it.once()
+  expect(it.admin.installExtensions).toHaveBeenCalledTimes(1)
 })
 
 /** Returns a bench whose database runs with the plan `small`. */

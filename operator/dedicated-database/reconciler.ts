@@ -1,12 +1,13 @@
-import { DatabaseReason, DedicatedDatabase, isCreated } from '../../crds/dedicated-database.ts'
+import { DatabaseReason, DedicatedDatabase, hasFormerRules, isCreated, RULES_VERSION } from '../../crds/dedicated-database.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { notReady } from '../../store/conditions.ts'
-import { isStoreError, keyOf, keyToString, type Key } from '../../store/port.ts'
+import { isStoreError, keyOf, keyToString, type Key, type Store } from '../../store/port.ts'
 import { EngineCode } from '../engines/engine.ts'
 import { type Report, type StatusFields, stepDone } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import { secretName } from '../shared-instance/credentials.ts'
 import { type Applied, applyActions, type ApplyDeps, USAGE_UNRECORDED } from './apply.ts'
+import { extensionFields } from './extensions.ts'
 import { type Observation, observe, type ObserveDeps } from './observe.ts'
 import { planDatabase, type Plan, type State } from './plan.ts'
 import { sshTunnelFields } from './ssh-tunnel.ts'
@@ -31,7 +32,7 @@ export function createDatabaseReconciler(deps: DatabaseReconcilerDeps): (key: Ke
     { phase, decision }: State,
     fields: StatusFields<typeof DedicatedDatabase> = {},
   ): Promise<void> {
-    await deps.report(DedicatedDatabase, database, decision, { ...fields, phase })
+    await deps.report(DedicatedDatabase, database, decision, { ...fields, phase, rulesVersion: RULES_VERSION })
     stepDone('database.status', keyToString(keyOf(database)))
   }
 
@@ -42,13 +43,12 @@ export function createDatabaseReconciler(deps: DatabaseReconcilerDeps): (key: Ke
       const plan = planDatabase(seen.observed)
       decided = { seen, plan }
       const applied = await applyActions(deps, seen, plan)
-      const { database: current, server } = applied
+      const { database: current } = applied
       const { endpoint } = seen.observed
       if (plan.state) {
-        const isRunning = plan.state.phase === 'running'
-        const tunnel = isRunning ? sshTunnelFields({ database: current, endpoint }, server, deps.now()) : {}
+        const present = plan.state.phase === 'running' ? presentFields({ ...applied, endpoint }, deps.now()) : {}
         const used = await usageFields(applied, decided)
-        await say(current, plan.state, { ...fieldsOf(applied, plan.state), ...tunnel, ...used, ...windowOf(seen) })
+        await say(current, plan.state, { ...fieldsOf(applied, plan.state), ...present, ...used, ...windowOf(seen) })
       }
       return outcomeOf(plan)
     } catch (error) {
@@ -85,8 +85,15 @@ export function createDatabaseReconciler(deps: DatabaseReconcilerDeps): (key: Ke
 
   return async function reconcileDatabase(key) {
     const database = deps.databases.get(key)
-    return database ? handle(database) : { result: 'settled', reason: 'Gone' }
+    if (!database) return { result: 'settled', reason: 'Gone' }
+    return handle(hasFormerRules(database) ? await withoutRules(deps.store, database) : database)
   }
+}
+
+/** Removes the empty list of a former version before the status says what an empty list means, so that the database stays open. */
+function withoutRules(store: Store, { metadata }: DedicatedDatabase): Promise<DedicatedDatabase> {
+  const { uid, resourceVersion } = metadata
+  return store.mergePatch(DedicatedDatabase, metadata, { spec: { firewallRules: null } }, { uid, resourceVersion })
 }
 
 const ENGINE_CODES: ReadonlySet<string> = new Set([EngineCode.unavailable, EngineCode.failed, EngineCode.loginRefused])
@@ -105,6 +112,18 @@ function failureOf(database: DedicatedDatabase, error: MooringError): State | un
 function outcomeOf({ state, requeueAfterMs }: Plan): Outcome {
   const reason = state?.decision.reason ?? DatabaseReason.Deleting
   return { result: state === undefined || state.phase === 'running' ? 'settled' : 'waiting', reason, requeueAfterMs }
+}
+
+/** Returns the fields of a running database that have conditions of their own. */
+function presentFields(
+  { database, server, extensions, endpoint }: Applied & Pick<Observation['observed'], 'endpoint'>,
+  now: Date,
+): StatusFields<typeof DedicatedDatabase> {
+  const installed = extensionFields(database, extensions, now)
+  const conditions = [...(installed.conditions ?? database.status?.conditions ?? [])]
+  const current = { ...database, status: { ...database.status, conditions } }
+  const tunnel = sshTunnelFields({ database: current, endpoint }, server, now)
+  return { ...installed, ...tunnel, conditions: tunnel.conditions ?? conditions }
 }
 
 /** Returns the restore window of a database, which its archive has. */

@@ -12,6 +12,11 @@ test.each([
     closed: true,
     access: { isPrivate: false, sources: [] },
   },
+  ...[true, false].map((closed) => ({
+    name: `with an empty list is closed (by default: ${closed})`,
+    spec: { firewallRules: [] },
+    ...{ closed, access: { isPrivate: false, sources: [] } },
+  })),
   {
     name: 'with rules is open to these sources, without duplicates',
     spec: { firewallRules: [rule('192.0.2.0/24'), rule('2001:db8::1'), rule('192.0.2.0/24')] },

@@ -1,5 +1,5 @@
 import type { DatabaseServer } from '../../crds/database-server.ts'
-import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { type DedicatedDatabase, firewallRulesOf } from '../../crds/dedicated-database.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
 import type { Plan } from '../../crds/plan.ts'
@@ -35,18 +35,18 @@ export const serverKeyOf = ({ metadata }: Pick<DedicatedDatabase, 'metadata'>) =
 
 /**
  * Returns the clients that may connect, from which the rules of the NetworkPolicy, the Service and the engine derive. Pods of the
- * organization may always connect; `sources` restricts addresses outside the cluster only. `edges` names the endpoint of the SSH tunnel.
+ * organization may always connect; `sources` restricts addresses outside the cluster only, and an empty list admits none of them. `edges` names the endpoint of the SSH tunnel.
  */
 export function accessOf(
-  { spec }: Pick<DedicatedDatabase, 'spec'>,
+  database: Pick<DedicatedDatabase, 'spec' | 'status'>,
   { closedByDefault }: Pick<PlanSize, 'closedByDefault'>,
   { organization, edges }: Pick<Access, 'organization' | 'edges'>,
 ): Access {
   const insiders = { organization, ...(edges !== undefined && { edges }) }
-  if (spec.privateNetwork) return { ...insiders, isPrivate: true, sources: [] }
-  const sources = [...new Set(spec.firewallRules.map(({ cidr }) => cidr))]
-  if (sources.length === 0 && !closedByDefault) return { ...insiders, isPrivate: false }
-  return { ...insiders, isPrivate: false, sources }
+  if (database.spec.privateNetwork) return { ...insiders, isPrivate: true, sources: [] }
+  const rules = firewallRulesOf(database)
+  if (!rules) return { ...insiders, isPrivate: false, ...(closedByDefault && { sources: [] }) }
+  return { ...insiders, isPrivate: false, sources: [...new Set(rules.map(({ cidr }) => cidr))] }
 }
 
 export const sizeOf = ({ cpu, memoryMiB, storageGiB }: PlanSize): Size => ({ cpu, memoryMiB, storageGiB })

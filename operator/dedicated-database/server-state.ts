@@ -21,12 +21,9 @@ export function isSettled(database: DedicatedDatabase, { status, spec }: Databas
   return isDeepStrictEqual(reachedAt(own), reachedAt(status))
 }
 
-const reachedAt = ({ host, port, internalHost, tls }: NonNullable<DatabaseServer['status']> = {}) => [
-  host,
-  port,
-  internalHost,
-  tls,
-]
+type Address = Pick<NonNullable<DatabaseServer['status']>, 'host' | 'port' | 'internalHost' | 'tls'>
+
+const reachedAt = ({ host, port, internalHost, tls }: Address = {}) => [host, port, internalHost, tls]
 
 /** Returns the address at which a server can be reached, once it has one. */
 export function addressIn({ status }: DatabaseServer): ServerAddress | undefined {

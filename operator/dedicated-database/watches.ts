@@ -52,7 +52,12 @@ export function databaseWatches(deps: DatabaseWatchesDeps): readonly Source[] {
           ),
         ]
       : []),
-    bySpec(namespaces, ({ name }) => databases.list({ namespace: name }).map(keyOf)),
+    // Kubernetes counts no generation of a Namespace, and its labels are not part of its spec.
+    aspectChangesOf(
+      namespaces,
+      ({ metadata }) => `${metadata.uid} ${JSON.stringify(metadata.labels)}`,
+      ({ name }) => databases.list({ namespace: name }).map(keyOf),
+    ),
     eventsOf(deps.onSuspicion),
     eventsOf((enqueue) => deps.admins.onOpen((name) => onServer(name).forEach(enqueue))),
   ]

@@ -1,5 +1,8 @@
 import type { Family } from '../../crds/motor.ts'
 
+/** Path of the calls of the API that list and install the extensions of a database. */
+export type ExtensionCalls = '/v1/instances/{id}/extensions' | '/v1/databases/{id}/extensions'
+
 /** Address and credentials by which the operator logs in to one server as its administrator. */
 export interface AdminTarget {
   readonly host: string
@@ -19,10 +22,12 @@ export interface AdminTarget {
   readonly source?: string | undefined
   /** Ranges whose clients {@link EngineAdmin.admit} always admits: those of the cluster's pods, or of this machine. Absent: none. */
   readonly insiders?: readonly string[] | undefined
+  /** Local address of the edges' connections. Absent: the choice of the machine. */
+  readonly edgeSource?: string | undefined
   /** Whether clients reach the server by a port that a container publishes on loopback, so that it does not see their addresses. */
   readonly isPublished?: boolean | undefined
-  /** Whether tenants have calls of the API that install extensions, which a rejected CREATE EXTENSION names. Absent: they have. */
-  readonly hasExtensionCalls?: boolean | undefined
+  /** Path of the API whose calls install extensions, which a rejected CREATE EXTENSION names. Absent: that of shared databases. */
+  readonly extensionCalls?: ExtensionCalls | undefined
 }
 
 /** Limits of one tenant that the engine itself enforces. */

@@ -30,17 +30,25 @@ const THIS_MACHINE = ['127.0.0.0/8', '::1/128']
 export const isPrivate = (server: Pick<DatabaseServer, 'spec'>): boolean => accessOf(server)?.isPrivate === true
 
 /**
- * Returns the sources that the engine of a server outside a cluster always admits: for a private server, and for one with an SSH tunnel, the
- * same machine, else none. The edge is a process of this machine, and connects to a `listen` that is one address from that address.
+ * Returns the sources that the engine of a server outside a cluster always admits: for a private server the same machine, for one with an SSH
+ * tunnel its edge, else none. The edge is a process of this machine. It connects over IPv4's loopback from {@link EDGE_SOURCE}, to a `listen`
+ * that is one address from that address, and otherwise from an address that other clients of the machine have, too.
+ * @param listen address that the server listens on; undefined for a server with a published port, which sees no addresses of clients
  */
-export function insidersOf(server: DatabaseServer, listen = '127.0.0.1'): { readonly insiders?: readonly string[] } {
+export function insidersOf(server: DatabaseServer, listen: string | undefined): Pick<AdminTarget, 'insiders' | 'edgeSource'> {
   const admitsEdges = accessOf(server)?.edges !== undefined
   if (!isPrivate(server) && !admitsEdges) return {}
-  return { insiders: admitsEdges && isIP(listen) !== 0 && !NOT_OWN.has(listen) ? [...THIS_MACHINE, listen] : THIS_MACHINE }
+  if (isPrivate(server) || listen === undefined || !isIP(listen)) return { insiders: THIS_MACHINE }
+  if (OVER_IPV4_LOOPBACK.has(listen)) return { insiders: [`${EDGE_SOURCE}/32`], edgeSource: EDGE_SOURCE }
+  return { insiders: OVER_IPV6_LOOPBACK.has(listen) ? THIS_MACHINE : [...THIS_MACHINE, listen] }
 }
 
+/** Local address of the edge's connections to database servers over loopback. Other programs of the machine do not use it by themselves. */
+const EDGE_SOURCE = '127.83.72.1'
+
 /** Addresses to listen on with which the edge connects over loopback. */
-const NOT_OWN = new Set(['127.0.0.1', '::1', '0.0.0.0', '::'])
+const OVER_IPV4_LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', '0.0.0.0'])
+const OVER_IPV6_LOOPBACK: ReadonlySet<string> = new Set(['::1', '::'])
 
 /** Returns a text that differs when a server needs another supervision: another address to listen on, or other insiders. */
 export const wayOf = (server: DatabaseServer): string =>

@@ -7,7 +7,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { type Backoff, backoffMs } from '../../shared/timers.ts'
 import { notReady, ready, type Decision, withCondition, withoutCondition, isReady } from '../../store/conditions.ts'
 import { keyOf, type Key, type Store } from '../../store/port.ts'
-import { EngineCode } from '../engines/engine.ts'
+import { type AdminTarget, EngineCode, type ExtensionCalls } from '../engines/engine.ts'
 import { createReporter } from '../reporter.ts'
 import type { Outcome } from '../runtime/controller.ts'
 import type { Admins, OpenServer } from './admins.ts'
@@ -104,7 +104,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
       await adminsOf(server).forget(server.metadata.name)
       return { engineVersion, extensions }
     }
-    const target = { ...state.admin, ...credentials, hasExtensionCalls: server.spec.tenancy === 'shared' }
+    const target = { ...state.admin, ...credentials, extensionCalls: extensionCallsOf(server) }
     const way = adminsOf(server).open(server, target)
     if (!way) return NOTHING
     if (way.fresh) forgetApplied(server)
@@ -184,7 +184,7 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
       state.phase === 'running'
         ? {
             ...{ host: state.host, port: state.port, tls: state.tls ?? null, internalHost: state.internalHost ?? null },
-            edgeAddress: accessOf(server)?.edges === undefined ? null : { host: state.admin.host, port: state.admin.port },
+            edgeAddress: accessOf(server)?.edges === undefined ? null : edgeAddressOf(state.admin),
           }
         : {}
     const observedGeneration = generationInForce(server, state)
@@ -275,3 +275,12 @@ export function createFirstObservation(now: () => Date): FirstObservation {
     forget: ({ metadata }) => void deadlines.delete(metadata.uid),
   }
 }
+
+const extensionCallsOf = ({ spec }: DatabaseServer): ExtensionCalls =>
+  spec.tenancy === 'dedicated' ? '/v1/databases/{id}/extensions' : '/v1/instances/{id}/extensions'
+
+/** Returns the address for edges. A former source may stay in the status; edges use it over loopback alone. */
+const edgeAddressOf = ({ host, port, edgeSource }: Pick<AdminTarget, 'host' | 'port' | 'edgeSource'>) => ({
+  ...{ host, port },
+  ...(edgeSource !== undefined && { source: edgeSource }),
+})

@@ -3,11 +3,12 @@ import { expect, test, vi } from 'vitest'
 import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { dedicatedDatabase } from '../../test/builders/dedicated.ts'
 import { claimedStatus, sharedInstance } from '../../test/builders/resources.ts'
 import { settableCache } from '../../test/support/store/caches.ts'
 import type { Failure } from '../events/events.ts'
 import type { Admins } from '../server/admins.ts'
+import { dedicatedDatabase, runningStatus } from '../../test/builders/dedicated.ts'
+import { serverNameOf } from '../dedicated-database/resources.ts'
 import { databaseIndexes } from '../dedicated-database/indexes.ts'
 import { instanceIndexes } from '../shared-instance/indexes.ts'
 import { tenantName } from '../shared-instance/kept-secret.ts'
@@ -91,7 +92,7 @@ test('a server without instances gets no statement bounds, and its sessions from
   const admin = { endExcluded: async () => counts.shift() ?? 0, enforce: () => Promise.reject(new Error('enforce was called')) }
   const watchdog = createWatchdog({
     ...{ store: opened.store, instances: settableCache(SharedInstance, instanceIndexes).cache },
-    ...{ databases: settableCache(DedicatedDatabase).cache, suspicions: createSuspicions(), ca: () => '' },
+    ...{ databases: settableCache(DedicatedDatabase, databaseIndexes).cache, suspicions: createSuspicions(), ca: () => '' },
     log: { info: (fields: object) => void entries.push(fields), warn: (fields: object) => void entries.push(fields) },
     events: { failure: () => undefined },
     admins: { names: () => ['s'], get: () => ({ admin }) } as unknown as Admins,
@@ -107,6 +108,40 @@ test('a server without instances gets no statement bounds, and its sessions from
   stop.abort()
   await run
   expect(entries).toEqual([{ server: 's', ended: 2 }])
+})
+
+test('a dedicated database whose user dropped an extension is reconciled', async () => {
+  await using opened = await openTemporaryStore()
+  const database = dedicatedDatabase({ status: { ...runningStatus, extensions: ['citext'] } })
+  const databases = settableCache(DedicatedDatabase, databaseIndexes)
+  databases.put(database)
+  const seen: unknown[] = []
+  const findChangedExtensions = async (recorded: ReadonlyMap<string, readonly string[]>) => {
+    seen.push(...recorded)
+    return [...recorded.keys()]
+  }
+  const admin = { endExcluded: () => Promise.resolve(0), findChangedExtensions }
+  const suspicions = createSuspicions()
+  const watchdog = createWatchdog({
+    ...{ store: opened.store, instances: settableCache(SharedInstance, instanceIndexes).cache },
+    ...{ databases: databases.cache, suspicions, ca: () => '', events: { failure: () => undefined } },
+    log: { info: () => undefined, warn: (fields: object) => expect.fail(JSON.stringify(fields)) },
+    admins: { names: () => [serverNameOf(database.metadata.uid)], get: () => ({ admin }) } as unknown as Admins,
+    limits: { statementMs: 1, idleTransactionMs: 1, sizeBytes: LIMIT },
+    every: { sessionsMs: 1, sweepMs: 3_600_000 },
+    onTransactionIds: () => Promise.resolve(),
+    onOutOfMemory: () => Promise.resolve(),
+    ...CALM,
+  })
+  const woken: string[] = []
+  watchdog.onSuspicion(DedicatedDatabase, ({ name }) => void woken.push(name))
+  const stop = new AbortController()
+  const run = watchdog.run(stop.signal)
+  await expect.poll(() => woken[0]).toBe('orders')
+  stop.abort()
+  await run
+  expect(seen[0]).toEqual([runningStatus.name, ['citext']])
+  expect(suspicions.extensions.has(database.metadata.uid)).toBe(true)
 })
 
 test('a statement that cannot be ended is reported once to its tenant and to the log; a restart is requested while others wait', async () => {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { DedicatedDatabase, isCreated } from '../../crds/dedicated-database.ts'
 import type { Kind } from '../../crds/kind.ts'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -108,7 +108,7 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
   }
 
   const checkSessions = onEachServer(async (server, open) => {
-    if (!isOccupied(server)) return endExcluded(server, open)
+    if (!isOccupied(server)) return checkDedicated(server, open)
     const { cancelled, ended, suspended = [], needsRestart = false } = await open.admin.enforce(limits)
     if (cancelled + ended > 0) log.info({ server, cancelled, ended }, 'sessions past their bounds')
     reportSuspensions(server, suspended)
@@ -119,8 +119,14 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     // A tenant that writes at disk speed would fill the server's volume between two sweeps.
     await checkSizes(server, open, 'busy')
     // A migration that recreates schema public needs its extensions right after.
-    await checkExtensions(server, open)
+    await checkExtensions(server, open, instances.byIndex('server', server))
   })
+
+  async function checkDedicated(server: string, open: OpenServer): Promise<void> {
+    await endExcluded(server, open)
+    const owners = databases.byIndex('server', server)
+    if (owners.some(isCreated)) await checkExtensions(server, open, owners)
+  }
 
   /** Ends sessions that the rules of a dedicated server exclude. Its statements have no bounds; a server without rules has no such sessions. */
   async function endExcluded(server: string, { admin }: OpenServer): Promise<void> {
@@ -167,14 +173,15 @@ export function createWatchdog(deps: WatchdogDeps): Watchdog {
     }
   }
 
-  /** Wakes the instances whose database has other extensions than their status: a tenant drops them with the schema that they are in. */
-  async function checkExtensions(server: string, { admin }: OpenServer): Promise<void> {
-    const claimed = instances.byIndex('server', server).filter(({ status }) => status?.name !== undefined)
+  /** Wakes the owners whose database has other extensions than their status: a tenant drops them with the schema that they are in. */
+  async function checkExtensions(server: string, { admin }: OpenServer, owners: readonly Owner[]): Promise<void> {
+    const claimed = owners.filter(({ status }) => status?.name !== undefined)
+    const byName = new Map(claimed.map((owner) => [owner.status?.name ?? '', owner]))
     const recorded = new Map(claimed.map(({ status }) => [status?.name ?? '', status?.extensions ?? []]))
     for (const name of await admin.findChangedExtensions(recorded)) {
-      const owner = ownerOf(name)
+      const owner = byName.get(name)
       if (!owner) continue
-      log.info({ server, instance: keyOf(owner) }, 'extensions changed in the database')
+      log.info({ server, kind: owner.kind, object: keyOf(owner) }, 'extensions changed in the database')
       suspicions.extensions.add(owner.metadata.uid)
       wake(owner)
     }

@@ -1,5 +1,5 @@
 import type { DatabaseServer } from '../../crds/database-server.ts'
-import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { type DedicatedDatabase, RULES_VERSION } from '../../crds/dedicated-database.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import type { Plan } from '../../crds/plan.ts'
 import { databaseServer, readyCondition, REGION_ID, type ServerTraits } from './resources.ts'
@@ -27,7 +27,7 @@ export function dedicatedDatabase({ metadata, spec, status }: DatabaseTraits = {
     },
     spec: {
       ...{ motor: 'postgresql-15.4.0', region: REGION_ID, plan: 'small' },
-      ...{ firewallRules: [], privateNetwork: false, monitoring: false, passwordVersion: 1, backupVersion: 0 },
+      ...{ privateNetwork: false, monitoring: false, extensions: [], passwordVersion: 1, backupVersion: 0 },
       ...spec,
     },
     ...(status && { status }),
@@ -38,7 +38,7 @@ export function dedicatedDatabase({ metadata, spec, status }: DatabaseTraits = {
 export const runningStatus = {
   observedGeneration: 1,
   conditions: [readyCondition('True', 'Running')],
-  phase: 'running',
+  ...{ phase: 'running', rulesVersion: RULES_VERSION },
   ...{ name: 'orders7k2qmzabcd', user: 'orders7k2qmzabcd', secretRef: { name: 'orders-credentials' } },
   ...{ host: '127.0.0.1', port: 5432, passwordVersion: 1, passwordId: 'an-id', plan: 'small', storageGiB: 10 },
   serverRef: { name: serverNameOf(UID) },

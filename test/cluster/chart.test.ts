@@ -145,7 +145,10 @@ describe('the installed chart', () => {
       const found = await placesWith(cluster.clients, bucket.secrets)
       expect(found).toEqual(['Secret mooring-shared/backup-key', 'Secret mooring-system/backup-key'])
       expect(await bucket.objects()).not.toEqual([])
-      await kubectl(['delete', 'ddb', 'orders', 'again', '--namespace', namespace, KUBECTL_WAIT])
+      const both = ['ddb', 'orders', 'again', '--namespace', namespace]
+      await expect(kubectl(['delete', ...both])).rejects.toThrow('mooring.dev/allow-deletion=true')
+      await kubectl(['annotate', ...both, 'mooring.dev/allow-deletion=true'])
+      await kubectl(['delete', ...both, KUBECTL_WAIT])
       await expect.poll(() => bucket.objects(), LATER).toEqual([])
     },
   )

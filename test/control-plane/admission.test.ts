@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Kind } from '../../crds/kind.ts'
 import { DatabaseServer } from '../../crds/database-server.ts'
-import { annotations as names, SHARED_NAMESPACE } from '../../crds/names.ts'
+import { DedicatedDatabase } from '../../crds/dedicated-database.ts'
+import { annotations as names, FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
 import { Region } from '../../crds/region.ts'
 import { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
@@ -224,6 +225,42 @@ describe('a deletion is refused', () => {
     { when: 'with the annotation', kind: Region, status: { tunnels: 1 }, annotations: { [names.allowDeletion]: 'true' } },
   ])('but not of a $kind.kind $when', async (about) => {
     expect(await refusalOf(about)).toBeUndefined()
+  })
+
+  describe('of a database', () => {
+    const NAMESPACE = 'acme--prod'
+    /** Creates a database, which has been created on its server if it has a `name`. @returns its name */
+    async function made(status?: object, annotations: Readonly<Record<string, string>> = {}): Promise<string> {
+      const key = { namespace: NAMESPACE, name: `a${randomUUID()}` }
+      const spec = { motor: 'postgresql-15.4.0', region: REGION, plan: 'small' } as const
+      await store.create(DedicatedDatabase, { metadata: { ...key, annotations, finalizers: [FINALIZER] }, spec })
+      if (status) await store.patchStatus(DedicatedDatabase, key, status)
+      return key.name
+    }
+    const remove = (name: string, ...more: readonly string[]) =>
+      kubectl('delete', 'ddb', name, '--namespace', NAMESPACE, '--wait=false', ...more)
+    const REFUSED = /this database may hold data.* --namespace acme--prod mooring.dev\/allow-deletion=true/
+
+    test('with data by kubectl, and not by the API server, with the annotation, or twice', async () => {
+      const isRefused = async (name: string) =>
+        remove(name).then(
+          () => false,
+          (error: unknown) => REFUSED.test(String((error as { stderr?: string }).stderr)),
+        )
+      // A policy takes effect some time after its creation.
+      await eventually(async () => isRefused(await made({ name: 'orders' })))
+      for (const account of ['mooring-apiserver', 'mooring-operator']) {
+        await remove(
+          await made({ name: 'orders' }),
+          `--as=system:serviceaccount:mooring-system:${account}`,
+          '--as-group=system:masters',
+        )
+      }
+      const annotated = await made({ name: 'orders' }, { [names.allowDeletion]: 'true' })
+      await remove(annotated)
+      await remove(annotated)
+      await remove(await made())
+    })
   })
 
   test('but not by the hook of helm uninstall', async () => {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { expect, test } from 'vitest'
-import type { Instance } from '../support/api/answers.ts'
+import type { Call, Instance } from '../support/api/answers.ts'
+import { asInstance, createDatabase, untilRunning } from '../support/api/databases.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { smallDisk } from '../support/postgresql/disks.ts'
 import { login, query } from '../support/postgresql/sql.ts'
@@ -12,14 +13,21 @@ import { LATER, patient } from '../support/patience.ts'
 /** Disk size in MiB: enough for a server and its reserve, and little more. */
 const DISK = 420
 
-/** Starts Mooring with its database servers on a small disk, and creates two tenants on one server. */
-async function crowded(sizeLimitMib: number) {
+/** Starts Mooring with its database servers on a small disk. */
+async function onSmallDisk(args: readonly string[] = []) {
   await using opened = new AsyncDisposableStack()
   const disk = opened.use(await smallDisk(DISK))
   const dir = opened.use(await mkdtempDisposable(join(tmpdir(), 'mooring-'))).path
   await symlink(disk.dir, join(dir, 'servers'))
-  const args = ['--instance-size-limit-mib', String(sizeLimitMib), '--warm-pool', '0']
-  const mooring = opened.use(await startMooring({ dataDir: dir, args }))
+  const mooring = opened.use(await startMooring({ dataDir: dir, args: ['--warm-pool', '0', ...args] }))
+  const kept = opened.move()
+  return { disk, mooring, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+/** Starts Mooring with its database servers on a small disk, and creates two tenants on one server. */
+async function crowded(sizeLimitMib: number) {
+  await using opened = new AsyncDisposableStack()
+  const { disk, mooring } = opened.use(await onSmallDisk(['--instance-size-limit-mib', String(sizeLimitMib)]))
   const create = async (identifier: string): Promise<Instance> => {
     const body = { identifier, region: mooring.ready.region, motor: 'postgresql-15.4.0' }
     return (await mooring.call('POST', '/v1/instances', { body })).body.data.instance
@@ -94,5 +102,28 @@ test(
     const refusals = await Promise.all(Array.from({ length: 6 }, () => until(login(at.mallory), () => sort)))
     expect(refusals).toHaveLength(6)
     expect(await works(at.other)).toBe(true)
+  },
+)
+
+test(
+  'a dedicated database that has filled its disk says so, and takes writes once the disk has grown',
+  { timeout: patient(240_000) },
+  async () => {
+    await using at = await onSmallDisk()
+    const { mooring, disk } = at
+    const call: Call = (method, path, { body } = {}) =>
+      mooring.call(method, new URL(path, mooring.ready.dedicatedUrl).href, { body })
+    const body = { name: 'shop', engine: 'postgresql-15.4.0', region: mooring.ready.region, plan: 'small' }
+    const made = await createDatabase(call, body)
+    const shop = asInstance(await untilRunning(call, made))
+    await query(shop, 'CREATE TABLE t AS SELECT 1 AS n; CREATE TABLE filler (text text)')
+    expect(await until(login(shop), () => FILL)).toMatchObject({
+      message: expect.stringContaining('No space left on device') as string,
+    })
+
+    await disk.grow(2 * DISK)
+    const writes = () => query(shop, 'CREATE TABLE IF NOT EXISTS more (n int)').then(() => 'done', String)
+    await expect.poll(writes, LATER).toBe('done')
+    expect(await works(asInstance(await untilRunning(call, made)))).toBe(true)
   },
 )

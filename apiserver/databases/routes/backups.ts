@@ -1,9 +1,11 @@
 import { z } from 'zod'
-import type { DatabaseArchive } from '../../../crds/database-archive.ts'
+import { DatabaseArchive } from '../../../crds/database-archive.ts'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
+import { apiVersionOf } from '../../../crds/kind.ts'
 import { ApiError } from '../../http/errors.ts'
 import { page, PageQuery } from '../../http/paging.ts'
 import { type AnyRoute, type Principal, route } from '../../http/route.ts'
+import { ignoringGone } from '../../../store/port.ts'
 import { changeSpec } from '../../resources/conditional-writes.ts'
 import { listOf } from '../../tenancy/tenancy-deps.ts'
 import { archiveOf, backupsOf, BackupView, hasNamespace } from '../database-backups.ts'
@@ -32,33 +34,83 @@ function answerOf(archive: DatabaseArchive | undefined, query: { readonly limit:
   }
 }
 
-/** `GET /v1/databases/{id}/backups`: the base backups of a database, or of a deleted one whose backups are kept. */
-export function listBackups({ archives, namespaces, find, scopes, catchUp }: DatabaseDeps): AnyRoute {
-  /** Returns the archive of a deleted database. @throws ApiError as `find` does, unless the caller may read it */
-  async function keptArchive(principal: Principal, id: string): Promise<DatabaseArchive | undefined> {
-    const archive = archiveOf(archives, id)
-    const namespace = archive?.spec.namespace
-    const isKept = archive?.spec.keptUntil !== undefined && hasNamespace({ namespaces }, archive)
-    if (isKept && (await scopes.may(principal, { verb: 'get', resource: 'dedicateddatabases', namespace }))) return archive
-    await find(principal, id)
+/**
+ * Returns the kept archive of a deleted database; undefined for an id without one, and for a caller that may not read databases of its
+ * namespace. @throws ApiError `forbidden` for a caller that may read them and is no editor
+ */
+function createKeptLookup({ archives, namespaces, scopes, catchUp }: DatabaseDeps) {
+  return async function findKept(principal: Principal, id: string): Promise<DatabaseArchive | undefined> {
+    const archive = await catchUp(archives, () => archiveOf(archives, id))
+    if (archive?.spec.keptUntil === undefined || !hasNamespace({ namespaces }, archive)) return undefined
+    const { namespace } = archive.spec
+    if (!(await scopes.may(principal, { verb: 'get', resource: 'dedicateddatabases', namespace }))) return undefined
+    for (const verb of ['create', 'delete'] as const) {
+      await scopes.require(principal, { verb, resource: 'dedicateddatabases', namespace })
+    }
     return archive
   }
+}
 
+/** `GET /v1/databases/{id}/backups`: the base backups of a database, or of a deleted one whose backups are kept. */
+export function listBackups(deps: DatabaseDeps): AnyRoute {
+  const { archives, find } = deps
+  const findKept = createKeptLookup(deps)
   return route({
     method: 'get',
     path: BACKUPS_PATH,
     on: ['dedicated'],
     id: 'listBackups',
     summary: 'List the backups of a database, newest first, with its restore window.',
-    description: 'Also for a deleted database whose backups are kept: `keptUntil` is the time at which they are removed.',
+    description:
+      'Also for a deleted database whose backups are kept, for editors of its namespace: `keptUntil` is the time at which they are removed.',
     params: DatabaseParams,
     query: z.object(PageQuery),
     replies: { 200: Backups },
     async handle({ principal, params, query }) {
-      await catchUp(archives, () => archiveOf(archives, params.id))
-      return { status: 200, data: answerOf(await keptArchive(principal, params.id), query) }
+      const kept = await findKept(principal, params.id)
+      if (!kept) await find(principal, params.id)
+      return { status: 200, data: answerOf(kept ?? archiveOf(archives, params.id), query) }
     },
   })
+}
+
+/** `DELETE /v1/databases/{id}/backups`: removes the kept backups of a deleted database before their retention ends. */
+export function deleteBackups(deps: DatabaseDeps): AnyRoute {
+  const { store, find, audit } = deps
+  const findKept = createKeptLookup(deps)
+  return route({
+    method: 'delete',
+    path: BACKUPS_PATH,
+    on: ['dedicated'],
+    id: 'deleteBackups',
+    summary: 'Remove the kept backups of a deleted database, permanently.',
+    description:
+      '202 at once, also when it is repeated while the removal is in progress. Read the list until the answer is 404: all objects are then gone from the repository. 409 for a database that exists: removing `pointInTimeRecovery` by a PATCH removes its backups.',
+    params: DatabaseParams,
+    replies: { 202: Backups },
+    async handle({ principal, params, requestId, sourceIp }) {
+      const archive = await findKept(principal, params.id)
+      if (!archive) {
+        await find(principal, params.id, NEEDS)
+        throw inUse()
+      }
+      const { uid, deletionTimestamp } = archive.metadata
+      if (deletionTimestamp === undefined) {
+        await ignoringGone(store.delete(DatabaseArchive, archive.metadata, { uid }))
+        await audit.record({ principal, requestId, sourceIp, action: 'update', ...keptChange(archive) })
+      }
+      return { status: 202, data: answerOf(archive, { limit: 200 }) }
+    },
+  })
+}
+
+/** Change of the deleted database that the audit log records: its backups are not kept any more. */
+function keptChange({ metadata, spec: { databaseUid, database, namespace, keptUntil } }: DatabaseArchive) {
+  const about = {
+    ...{ apiVersion: apiVersionOf(DedicatedDatabase), kind: DedicatedDatabase.kind },
+    metadata: { ...metadata, uid: databaseUid, name: database, namespace },
+  }
+  return { before: { ...about, spec: { keptUntil } }, after: { ...about, spec: {} } }
 }
 
 /** `POST /v1/databases/{id}/backups`: requests a backup, and responds without waiting for it. */
@@ -90,6 +142,9 @@ export function requestBackup({ store, archives, find, audit, until }: DatabaseD
     },
   })
 }
+
+const inUse = (): ApiError =>
+  new ApiError('conflict', 'this database exists; null for pointInTimeRecovery in a PATCH removes the add-on and its backups')
 
 const withoutRecovery = (): ApiError =>
   new ApiError(

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
+import { annotations } from '../../../crds/names.ts'
+import { createRestoreGrants } from '../../../shared/restore-grants.ts'
 import { databaseOf, type DatabaseApi, startDatabaseApi } from '../../../test/support/api/database-api.ts'
 import { codeOf, fieldsOf } from '../../../test/support/api/http-app.ts'
 
@@ -20,10 +22,11 @@ test('a PATCH is a merge patch: lists are replaced whole, and null removes an ad
   })
   await api.runs(id)
   expect(await patch({ privateNetwork: null })).toMatchObject({ firewallRules: [{ cidr: '::1' }], privateNetwork: false })
+  expect(await patch({ firewallRules: [] })).toMatchObject({ firewallRules: [] })
   expect(await patch({ firewallRules: null, pointInTimeRecovery: null, sshTunnel: null, monitoring: null })).toMatchObject({
-    firewallRules: [],
+    firewallRules: null,
   })
-  expect(api.recorded.map(({ action }) => action)).toEqual(['create', 'update', 'update', 'update'])
+  expect(api.recorded.map(({ action }) => action)).toEqual(['create', 'update', 'update', 'update', 'update'])
 })
 
 test('a PATCH without a change writes nothing', async () => {
@@ -50,7 +53,7 @@ describe('a rejected PATCH changes nothing', () => {
   test.each([
     { does: 'an unknown plan', body: { plan: 'huge' }, code: '422 unknown_plan', fields: ['plan'] },
     { does: 'a plan of another engine', body: { plan: 'older' }, code: '422 unknown_plan', fields: ['plan'] },
-    { does: 'a plan with less storage', body: { plan: 'small' }, code: '422 unknown_plan', fields: ['plan'] },
+    { does: 'a plan with less storage', body: { plan: 'small' }, code: '422 plan_too_small', fields: ['plan'] },
     { does: 'no plan', body: { plan: null }, code: '400 invalid_request', fields: ['plan'] },
     {
       does: 'fields that cannot change',
@@ -139,6 +142,21 @@ test('a DELETE of a database without a finalizer is 202, although the database i
   const answer = await api.call(`DELETE ${path}`)
   expect(databaseOf(answer)).toMatchObject({ id, status: 'deleting' })
   expect(codeOf(await api.call(`GET ${path}`))).toBe('404 not_found')
+})
+
+test.each([
+  { does: 'plain removes a mark that an interrupted request has left', marked: true, calls: [''], kept: false },
+  { does: 'with keepBackups marks the database', marked: false, calls: ['?keepBackups=true'], kept: true },
+  { does: 'repeated without keepBackups keeps the mark', marked: false, calls: ['?keepBackups=true', ''], kept: true },
+])('a DELETE $does', async ({ marked, calls, kept }) => {
+  await using api = await startDatabaseApi({ restoreGrants: createRestoreGrants(new Uint8Array(32)) })
+  const { path } = await running(api, { pointInTimeRecovery: { retentionDays: 7 } })
+  const stored = async () => (await api.stored())[0]?.metadata ?? expect.fail('the database is gone')
+  const mark = { [annotations.keepBackups]: 'true' }
+  if (marked) await api.store.mergePatch(DedicatedDatabase, await stored(), { metadata: { annotations: mark } })
+  for (const query of calls) expect(codeOf(await api.call(`DELETE ${path}${query}`))).toBe('202 OK')
+  const { deletionTimestamp, annotations: marks } = await stored()
+  expect([deletionTimestamp !== undefined, marks?.[annotations.keepBackups] === 'true']).toEqual([true, kept])
 })
 
 test('a DELETE with keepBackups=true is 422, because there are no backups', async () => {

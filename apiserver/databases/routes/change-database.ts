@@ -5,7 +5,7 @@ import { ApiError } from '../../http/errors.ts'
 import { type AnyRoute, fixedFields, route } from '../../http/route.ts'
 import { retryLater } from '../../instances/instance-waits.ts'
 import { changeSpec } from '../../resources/conditional-writes.ts'
-import { PatchDatabaseBody, specPatch } from '../database-body.ts'
+import { PatchDatabaseBody, requireMonitoring, specPatch } from '../database-body.ts'
 import { DATABASE_PATH, DatabaseData, type DatabaseDeps, DatabaseParams, requireNotDeleting, SEEN_MS } from '../database-deps.ts'
 import { DatabaseView } from '../database-view.ts'
 import { requireBackups } from '../database-backups.ts'
@@ -26,7 +26,7 @@ const FIXED = fixedFields(DatabaseView, PatchDatabaseBody, {
 export function patchDatabase(deps: DatabaseDeps): AnyRoute {
   const { store, plans, regions, catchUp, audit, find, answer, until } = deps
 
-  /** Returns the merge patch of the spec. @throws ApiError `unknown_plan` */
+  /** Returns the merge patch of the spec. @throws ApiError `unknown_plan`, `plan_too_small` */
   function specOf(body: PatchDatabaseBody, now: DedicatedDatabase): Patch {
     const { plan } = body
     if (plan !== undefined && plan !== now.spec.plan) {
@@ -44,7 +44,7 @@ export function patchDatabase(deps: DatabaseDeps): AnyRoute {
     summary: 'Change the plan or the add-ons of a database.',
     description: [
       'A JSON merge patch (RFC 7396): `firewallRules` is replaced whole, null removes an add-on. Storage only grows: a plan with less storage is 422',
-      '`unknown_plan`. The status is `updating` until the change is in force. A patch without a change writes nothing.',
+      '`plan_too_small`. The status is `updating` until the change is in force. A patch without a change writes nothing.',
     ].join(' '),
     conditional: true,
     params: DatabaseParams,
@@ -56,6 +56,7 @@ export function patchDatabase(deps: DatabaseDeps): AnyRoute {
       const found = await find(principal, params.id, NEEDS)
       requireNotDeleting(found)
       requireBackups(deps, found.spec.motor, body)
+      requireMonitoring(deps.records, body)
       const region = regions.find(found.spec.region)
       if (body.sshTunnel && !found.spec.sshTunnel && region) requireEdges(regions.view(region))
       const { plan: name } = body

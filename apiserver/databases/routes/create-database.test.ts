@@ -152,6 +152,12 @@ test.each([
   expect(answer.body.msg).toContain('servers of postgresql-15.4.0 run in containers of Docker here')
 })
 
+test('a POST with monitoring is 422 in an installation without a journal', async () => {
+  await using api = await startDatabaseApi()
+  const answer = await api.call('POST /v1/databases', { body: { ...databaseBody, monitoring: true } })
+  expect([codeOf(answer), fieldsOf(answer)]).toEqual(['422 unsupported_addon', ['monitoring']])
+})
+
 test('the error of an unknown plan lists the plans that fit the engine', async () => {
   await using api = await startDatabaseApi()
   const { body } = await api.call('POST /v1/databases', { body: { ...databaseBody, plan: 'huge' } })

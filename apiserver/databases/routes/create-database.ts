@@ -6,7 +6,7 @@ import { type AnyRoute, route, type RouteRequest, type Scope } from '../../http/
 import { untilKnown } from '../../resources/cache-waits.ts'
 import { createNamed, findKeyed, requestHash, sameRequest } from '../../resources/creations.ts'
 import { createdNow } from '../../resources/names-and-times.ts'
-import { checkNewDatabase, CreateDatabaseBody } from '../database-body.ts'
+import { checkNewDatabase, CreateDatabaseBody, requireMonitoring } from '../database-body.ts'
 import { DatabaseData, type DatabaseDeps, DATABASES_PATH } from '../database-deps.ts'
 import { createRestoreCheck, requireBackups } from '../database-backups.ts'
 import { choosePlan } from '../plan-choice.ts'
@@ -35,6 +35,7 @@ export function createDatabase(deps: DatabaseDeps): AnyRoute {
     await catchUp(plans, () => plans.get({ name: body.plan }))
     choosePlan(plans.list(), { plan: body.plan, engine: motor, storageGiB: 0 })
     requireBackups(deps, motor, body)
+    requireMonitoring(deps.records, body)
     const { name, pointInTimeRecovery, restoreFrom } = body
     const restore = restoreFrom && (await restoreDraft(principal, restoreFrom, { engine: motor, namespace, name }))
     if (body.sshTunnel) requireEdges(regions.view(region))
@@ -49,7 +50,7 @@ export function createDatabase(deps: DatabaseDeps): AnyRoute {
         motor,
         region: region.spec.id,
         plan: body.plan,
-        firewallRules: body.firewallRules ?? [],
+        ...(body.firewallRules && { firewallRules: body.firewallRules }),
         privateNetwork: body.privateNetwork ?? false,
         ...(body.sshTunnel && { sshTunnel: withoutNulls(body.sshTunnel) }),
         monitoring: body.monitoring ?? false,

@@ -104,14 +104,14 @@ test('a database created by kubectl has the same form', async () => {
   const { metadata } = await api.store.create(DedicatedDatabase, { metadata: { name: 'applied', namespace: 'acme--prod' }, spec })
   await expect.poll(async () => codeOf(await api.call(`GET /v1/databases/${metadata.uid}`))).toBe('200 OK')
   const [database] = listOf(await api.call('GET /v1/databases')).databases
-  expect(database).toMatchObject({ name: 'applied', createdBy: null, status: 'provisioning', firewallRules: [] })
+  expect(database).toMatchObject({ name: 'applied', createdBy: null, status: 'provisioning', firewallRules: null })
 })
 
-test('the catalog offers the add-ons for every engine', async () => {
+test('the catalog offers the add-ons for every engine, without monitoring where there is no journal', async () => {
   await using api = await startDatabaseApi()
   type Engines = { engines: { id: string; addons: string[] }[] }
   const { engines } = (await api.call('GET /v1/engines')).body.data as Engines
-  for (const { addons } of engines) expect(addons).toEqual(['firewall', 'private-network', 'ssh-tunnel', 'monitoring'])
+  for (const { addons } of engines) expect(addons).toEqual(['firewall', 'private-network', 'ssh-tunnel'])
   const { metadata } = (await api.call('GET /v1/databases/create/metadata')).body.data as {
     metadata: Engines & { addons: object[] }
   }
@@ -120,6 +120,5 @@ test('the catalog offers the add-ons for every engine', async () => {
     { id: 'firewall', name: 'Firewall', engines: ids },
     { id: 'private-network', name: 'Private networking', engines: ids },
     { id: 'ssh-tunnel', name: 'SSH tunnel', engines: ids },
-    { id: 'monitoring', name: 'Monitoring', engines: ids },
   ])
 })

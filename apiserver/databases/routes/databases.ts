@@ -15,10 +15,11 @@ import {
   type DatabaseWiring,
 } from '../database-deps.ts'
 import { DATABASE_STATUSES, DatabaseView, isConnectable, stateOf } from '../database-view.ts'
-import { listBackups, requestBackup } from './backups.ts'
+import { deleteBackups, listBackups, requestBackup } from './backups.ts'
 import { patchDatabase, rotateDatabasePassword } from './change-database.ts'
 import { createDatabase } from './create-database.ts'
 import { deleteDatabase } from './delete-database.ts'
+import { createDatabaseExtension, listDatabaseExtensions } from './extensions.ts'
 import { getMetrics } from './metrics.ts'
 import { getUsage, listUsage } from './usage.ts'
 import { sshLoginRoutes } from './ssh-logins.ts'
@@ -38,6 +39,9 @@ export function databaseRoutes(wiring: DatabaseWiring): AnyRoute[] {
     getMetrics,
     listBackups,
     requestBackup,
+    deleteBackups,
+    listDatabaseExtensions,
+    createDatabaseExtension,
   ]
   const logins = wiring.tunnels ? sshLoginRoutes(deps, wiring.tunnels) : []
   return [...routes.map((make) => make(deps)), ...logins]

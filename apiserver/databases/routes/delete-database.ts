@@ -18,6 +18,11 @@ const DeleteQuery = z.object({
     ),
 })
 
+interface Deletion {
+  readonly ifMatch: IfMatch | undefined
+  readonly isKept: boolean
+}
+
 /** `DELETE /v1/databases/{id}`: 202 at once, also when it is repeated while the deletion is in progress; 404 after that. */
 export function deleteDatabase({ store, databases, audit, find, answer, now }: DatabaseDeps): AnyRoute {
   return route({
@@ -35,29 +40,27 @@ export function deleteDatabase({ store, databases, audit, find, answer, now }: D
     async handle({ principal, params, query, ifMatch, requestId, sourceIp }) {
       const database = await find(principal, params.id, NEEDS)
       if (query.keepBackups === 'true' && !database.spec.pointInTimeRecovery) throw noBackups()
-      const isKept = query.keepBackups === 'true'
-      if (
-        await (isKept ? deleteKeepingBackups(database, ifMatch) : requestDeletion(store, DedicatedDatabase, database, ifMatch))
-      ) {
+      if (await startDeletion(database, { ifMatch, isKept: query.keepBackups === 'true' })) {
         await audit.record({ principal, requestId, sourceIp, action: 'delete', before: database })
       }
       return answer.plain(202, (await seenDeleting(database)) ?? markedDeleting(database))
     },
   })
 
-  /** Marks the database, so that its backups stay, and starts its deletion. @returns as `requestDeletion` */
-  async function deleteKeepingBackups({ metadata }: DedicatedDatabase, ifMatch: IfMatch | undefined): Promise<boolean> {
-    const now = await store.get(DedicatedDatabase, metadata)
-    if (now?.metadata.uid !== metadata.uid) return false
-    const { uid, resourceVersion } = now.metadata
+  /**
+   * Writes into the database whether its backups stay, and starts its deletion. A mark that an interrupted request has left does not count.
+   * @returns as `requestDeletion`
+   */
+  async function startDeletion(found: DedicatedDatabase, { ifMatch, isKept }: Deletion): Promise<boolean> {
+    const now = await store.get(DedicatedDatabase, found.metadata)
+    if (now?.metadata.uid !== found.metadata.uid) return false
+    const { uid, resourceVersion, deletionTimestamp, annotations: marks } = now.metadata
+    const isMarked = marks?.[annotations.keepBackups] === 'true'
+    const isDone = isMarked === isKept || (deletionTimestamp !== undefined && !isKept)
+    if (isDone) return requestDeletion(store, DedicatedDatabase, now, ifMatch)
     requireExpected(resourceVersion, ifMatch)
-    const marks = { [annotations.keepBackups]: 'true' }
-    const marked = await store.mergePatch(
-      DedicatedDatabase,
-      metadata,
-      { metadata: { annotations: marks } },
-      { uid, resourceVersion },
-    )
+    const patch = { metadata: { annotations: { [annotations.keepBackups]: isKept ? 'true' : null } } }
+    const marked = await store.mergePatch(DedicatedDatabase, now.metadata, patch, { uid, resourceVersion })
     return requestDeletion(store, DedicatedDatabase, marked, undefined)
   }
 

@@ -1,6 +1,6 @@
 import { SharedInstance } from '../../../crds/shared-instance.ts'
 import { isStoreError } from '../../../store/port.ts'
-import { addExtensions } from '../instance-extensions.ts'
+import { addToInstance } from '../instance-extensions.ts'
 import { withinBudget, whenGone } from '../../resources/cache-waits.ts'
 import { changeSpec, requireExpected } from '../../resources/conditional-writes.ts'
 import { ApiError } from '../../http/errors.ts'
@@ -62,7 +62,7 @@ export function ensureInstance(deps: InstanceDeps): AnyRoute {
       namespace: instance.metadata.namespace,
     })
     requireQuota(instance)
-    return await addExtensions(deps, { instance, names, field: 'extensions', request })
+    return await addToInstance(deps, { instance, names, field: 'extensions', request })
   }
 
   /** Answers with an existing database, or with one that another request is creating. Undefined when it is being deleted: the caller reads again. */

@@ -1,23 +1,8 @@
-import { z } from 'zod'
-import { DatabaseServer } from '../../../crds/database-server.ts'
-import { SHARED_NAMESPACE } from '../../../crds/names.ts'
-import type { SharedInstance } from '../../../crds/shared-instance.ts'
 import { type InstanceDeps, InstanceParams } from '../instance-deps.ts'
-import { addExtensions, allowedFor } from '../instance-extensions.ts'
+import { addToInstance, allowedFor } from '../instance-extensions.ts'
 import { type AnyRoute, route } from '../../http/route.ts'
-import { ExtensionName } from '../../../crds/motor.ts'
+import { CreateExtensionBody, ExtensionsData, extensionViews } from '../../resources/extensions.ts'
 import { requireNotDeleting, requireQuota } from '../instance-lookup.ts'
-
-const ExtensionView = z
-  .object({
-    name: z.string(),
-    version: z.string().nullable().describe('Version on the server. Null until the database exists.'),
-    installed: z.boolean().describe('Whether the database has it. A change by the user of the database shows within 10 s.'),
-  })
-  .meta({ id: 'Extension', examples: [{ name: 'citext', version: '1.6', installed: true }] })
-type ExtensionView = z.output<typeof ExtensionView>
-
-const ExtensionsData = z.object({ extensions: z.array(ExtensionView) })
 
 /** `GET /v1/instances/{id}/extensions`: the extensions that the instance's region allows. */
 export function listExtensions(deps: InstanceDeps): AnyRoute {
@@ -30,16 +15,13 @@ export function listExtensions(deps: InstanceDeps): AnyRoute {
     params: InstanceParams,
     replies: { 200: ExtensionsData },
     async handle({ principal, params }) {
-      return { status: 200, data: { extensions: await extensionViews(deps, await deps.find(principal, params.id)) } }
+      const instance = await deps.find(principal, params.id)
+      return { status: 200, data: { extensions: await extensionViews(deps, instance, allowedFor(deps, instance)) } }
     },
   })
 }
 
 const NEEDS = [{ verb: 'patch', resource: 'sharedinstances' }] as const
-
-const CreateExtensionBody = z
-  .object({ name: ExtensionName.describe('An extension that `GET …/extensions` lists.') })
-  .meta({ id: 'CreateExtension', examples: [{ name: 'citext' }] })
 
 /** `POST /v1/instances/{id}/extensions`: installs an extension with the rights of the database administrator. */
 export function createExtension(deps: InstanceDeps): AnyRoute {
@@ -61,19 +43,8 @@ export function createExtension(deps: InstanceDeps): AnyRoute {
       const instance = await deps.find(principal, params.id, NEEDS)
       requireNotDeleting(instance)
       requireQuota(instance)
-      const done = await addExtensions(deps, { instance, names: [body.name], field: 'name', request })
-      return { status: 201, data: { extensions: await extensionViews(deps, done) } }
+      const done = await addToInstance(deps, { instance, names: [body.name], field: 'name', request })
+      return { status: 201, data: { extensions: await extensionViews(deps, done, allowedFor(deps, done)) } }
     },
   })
-}
-
-/** Returns the extensions that the instance's region allows and its server has, sorted by name. @throws StoreError */
-async function extensionViews(deps: Pick<InstanceDeps, 'store' | 'regions'>, instance: SharedInstance): Promise<ExtensionView[]> {
-  const { serverRef, extensions = [] } = instance.status ?? {}
-  const server = serverRef && (await deps.store.get(DatabaseServer, { namespace: SHARED_NAMESPACE, name: serverRef.name }))
-  const versions = server?.status?.extensions && new Map(server.status.extensions.map(({ name, version }) => [name, version]))
-  return allowedFor(deps, instance)
-    .filter((name) => versions === undefined || versions.has(name))
-    .map((name) => ({ name, version: versions?.get(name) ?? null, installed: extensions.includes(name) }))
-    .toSorted((a, b) => a.name.localeCompare(b.name))
 }

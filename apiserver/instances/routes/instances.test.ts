@@ -197,7 +197,7 @@ test('regions, engines and creation metadata list the available options', async 
     family: 'postgresql',
     version,
     supported: true,
-    addons: ['firewall', 'private-network', 'ssh-tunnel', 'monitoring'],
+    addons: ['firewall', 'private-network'],
   }))
   expect((await api.call('GET /v1/engines', { listener: 'dedicated' })).body.data).toEqual({ engines, nextCursor: null })
   expect((await api.call('GET /v1/engines')).status).toBe(404)
@@ -211,8 +211,6 @@ test('regions, engines and creation metadata list the available options', async 
       addons: [
         { id: 'firewall', name: 'Firewall', engines: engines.map(({ id }) => id) },
         { id: 'private-network', name: 'Private networking', engines: engines.map(({ id }) => id) },
-        { id: 'ssh-tunnel', name: 'SSH tunnel', engines: engines.map(({ id }) => id) },
-        { id: 'monitoring', name: 'Monitoring', engines: engines.map(({ id }) => id) },
       ],
     },
   })

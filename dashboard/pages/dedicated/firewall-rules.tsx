@@ -1,32 +1,34 @@
 import { useId } from 'preact/hooks'
 import type { ApiFailure } from '../../api/client.ts'
 import { messagesOf } from '../../field-messages.ts'
-import { Errors } from '../../parts/form.tsx'
+import { Errors, Switch } from '../../parts/form.tsx'
 import { Icon } from '../../parts/icons.tsx'
 import { draftRule, pastedRules, type RuleDraft } from './rules-draft.ts'
 
 interface FirewallRulesProps {
-  readonly rows: readonly RuleDraft[]
+  /** Null: every source. */
+  readonly rows: readonly RuleDraft[] | null
   /** Keys of the rows that were sent, in the order of the API's errors. */
   readonly sent: readonly number[]
   readonly failure: ApiFailure | undefined
-  readonly onChange: (rows: readonly RuleDraft[]) => void
+  readonly onChange: (rows: readonly RuleDraft[] | null) => void
 }
 
 /** Field of the API with the list; errors about it are shown here. */
 export const RULES = 'firewallRules'
 
 /** Firewall rules, one address or range per row, each with the API's errors about it. */
-export function FirewallRules({ rows, sent, failure, onChange }: FirewallRulesProps) {
+export function FirewallRules({ rows: listed, sent, failure, onChange }: FirewallRulesProps) {
   const id = useId()
+  const rows = listed ?? []
   const ofList = (failure?.details ?? []).filter(({ field }) => field === RULES).map(({ message }) => `This list ${message}.`)
   return (
     <fieldset class="headers">
       <legend>Firewall rules</legend>
-      <p class="hint">
-        Addresses or CIDR ranges that may connect, one per row; a pasted list adds a row for each line. Pods of the organization
-        may always connect. Without rules the plan decides: all addresses, or none.
-      </p>
+      <Switch
+        {...{ label: 'Only from these addresses', checked: listed !== null, onSwitch: (on) => onChange(on ? [] : null) }}
+        hint="Off: from every address, unless the plan is closed by default. On: from the addresses or CIDR ranges below, one per row; without any, from nowhere. A pasted list adds a row for each line. Pods of the organization may always connect."
+      />
       {rows.map((row, index) => (
         <Rule
           key={row.key}

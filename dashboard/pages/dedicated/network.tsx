@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import type { ApiFailure } from '../../api/client.ts'
-import type { FirewallRule } from '../../api/types.ts'
 import { messagesOf } from '../../field-messages.ts'
 import { Errors, Switch } from '../../parts/form.tsx'
 import { FirewallRules } from './firewall-rules.tsx'
@@ -10,13 +9,14 @@ import type { NetworkSettings } from './save-network.ts'
 /** State of a form with network settings. */
 export interface NetworkDraft {
   readonly isPrivate: boolean
-  readonly rows: readonly RuleDraft[]
+  /** Null: every source. */
+  readonly rows: readonly RuleDraft[] | null
   /** Settings that the form was filled from. */
   readonly start: NetworkSettings
   /** Keys of the rows that were sent last, in the order of the API's errors. */
   readonly sent: readonly number[]
   readonly setPrivate: (isPrivate: boolean) => void
-  readonly setRows: (rows: readonly RuleDraft[]) => void
+  readonly setRows: (rows: readonly RuleDraft[] | null) => void
   /** Fills the form from settings. */
   readonly reset: (settings: NetworkSettings) => void
   /** Returns the settings that differ from those at the start, and sets `sent`. */
@@ -29,9 +29,9 @@ export interface NetworkDraft {
 export function useNetwork(settings: NetworkSettings): NetworkDraft {
   const [start, setStart] = useState(settings)
   const [isPrivate, setPrivate] = useState(settings.privateNetwork)
-  const [rows, setRows] = useState<readonly RuleDraft[]>(() => settings.firewallRules.map(draftRule))
+  const [rows, setRows] = useState<readonly RuleDraft[] | null>(() => rowsOf(settings))
   const [sent, setSent] = useState<readonly number[]>([])
-  const firewallRules: FirewallRule[] = rulesOf(rows)
+  const firewallRules = rows && rulesOf(rows)
   const changes = {
     ...(isPrivate !== start.privateNetwork && { privateNetwork: isPrivate }),
     ...(!isSameRules(firewallRules, start.firewallRules) && { firewallRules }),
@@ -42,15 +42,17 @@ export function useNetwork(settings: NetworkSettings): NetworkDraft {
     reset(now) {
       setStart(now)
       setPrivate(now.privateNetwork)
-      setRows(now.firewallRules.map(draftRule))
+      setRows(rowsOf(now))
       setSent([])
     },
     send() {
-      setSent(filledRules(rows).map(({ key }) => key))
+      setSent(filledRules(rows ?? []).map(({ key }) => key))
       return changes
     },
   }
 }
+
+const rowsOf = ({ firewallRules }: NetworkSettings): readonly RuleDraft[] | null => firewallRules?.map(draftRule) ?? null
 
 /** Form fields of the network settings. */
 export const Network = ({ network, failure }: { network: NetworkDraft; failure: ApiFailure | undefined }) => (

@@ -53,7 +53,7 @@ function NewDatabaseForm({ access, catalog, engines }: FormProps) {
   const [wantedEngine, setEngine] = useState('')
   const [wantedRegion, setRegion] = useState('')
   const [wantedPlan, setPlan] = useState('')
-  const network = useNetwork({ firewallRules: [], privateNetwork: false })
+  const network = useNetwork({ firewallRules: null, privateNetwork: false })
   const { isBusy, failure, run } = useAction()
   const engine =
     engines.find((id) => id === wantedEngine) ?? engines.findLast((id) => id.startsWith('postgresql')) ?? engines[0] ?? ''

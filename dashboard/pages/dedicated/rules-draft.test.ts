@@ -31,6 +31,8 @@ test.each([
   [[{ cidr: 'a', description: 'x' }], [{ cidr: 'a' }], false],
   [[{ cidr: 'a' }, { cidr: 'b' }], [{ cidr: 'b' }, { cidr: 'a' }], false],
   [[{ cidr: 'a' }], [], false],
+  [null, null, true],
+  [null, [], false],
 ])('the rules %j are the same as %j: %s', (one, other, isSame) => {
   expect(isSameRules(one, other)).toBe(isSame)
 })

@@ -38,9 +38,16 @@ export const pastedRules = (text: string): readonly RuleDraft[] =>
       return draftRule({ cidr, description })
     })
 
+/** Rules of a database; null: every source. */
+type Rules = readonly FirewallRule[] | null
+
 /** Returns whether two lists have the same rules in the same order. */
-export const isSameRules = (one: readonly FirewallRule[], other: readonly FirewallRule[]): boolean =>
-  one.length === other.length &&
-  one.every(
-    ({ cidr, description }, index) => cidr === other[index]?.cidr && (description ?? '') === (other[index].description ?? ''),
+export function isSameRules(one: Rules, other: Rules): boolean {
+  if (!one || !other) return one === other
+  return (
+    one.length === other.length &&
+    one.every(
+      ({ cidr, description }, index) => cidr === other[index]?.cidr && (description ?? '') === (other[index].description ?? ''),
+    )
   )
+}

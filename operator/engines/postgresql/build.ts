@@ -1,5 +1,5 @@
 import { MooringError } from '../../../shared/errors.ts'
-import { type Origin, EngineCode } from '../engine.ts'
+import { type ExtensionCalls, type Origin, EngineCode } from '../engine.ts'
 import { type Connection, quoteName } from './connection.ts'
 import { adopt } from './privileges.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
@@ -26,7 +26,7 @@ export interface Builder {
 const PRISTINE = `template0 ENCODING 'UTF8'`
 
 /** Creates a builder of isolated databases: empty ones from template1 or template0, which no tenant can change, or copies of a tenant's database. */
-export function createBuilder(connection: Connection, { hasTrigger }: { readonly hasTrigger: boolean }): Builder {
+export function createBuilder(connection: Connection, { calls }: { readonly calls: ExtensionCalls }): Builder {
   const inFlight = new Set<string>()
 
   /** Returns the statement for a database that rejects connections, until PUBLIC's default privilege to connect is revoked. */
@@ -67,7 +67,7 @@ export function createBuilder(connection: Connection, { hasTrigger }: { readonly
         `ALTER DATABASE ${quoteName(making)} ALLOW_CONNECTIONS true`,
       ]
       await connection.query([...own, ...open].join('; '))
-      await connection.inside(making, (session) => adopt(session, { owner, origin, hasTrigger }))
+      await connection.inside(making, (session) => adopt(session, { owner, origin, calls }))
       await use(making)
     } finally {
       inFlight.delete(making)

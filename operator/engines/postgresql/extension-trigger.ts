@@ -1,3 +1,4 @@
+import type { ExtensionCalls } from '../engine.ts'
 import { quoteText, type Session } from './connection.ts'
 
 /**
@@ -16,7 +17,7 @@ const WAIT_S = 15
 /** Names the extensions of a statement in a list. Comments may name others. Quoted names are in the first group, others in the second. */
 const NAMED = String.raw`create\s+extension\s+(?:if\s+not\s+exists\s+)?(?:"([^"]+)"|([a-z_][a-z0-9_$]*))`
 
-const BODY = String.raw`
+const bodyOf = (calls: ExtensionCalls): string => String.raw`
 DECLARE
   context text;
   statement text;
@@ -39,7 +40,7 @@ BEGIN
   IF cardinality(named) = 1 AND available = '{}' THEN
     RAISE feature_not_supported USING
       MESSAGE = format('extension "%s" is not available on this server', named[1]),
-      HINT = 'GET /v1/instances/{id}/extensions lists the extensions that can be installed.';
+      HINT = 'GET ${calls} lists the extensions that can be installed.';
   END IF;
   named := available;
   missing := ARRAY(SELECT name FROM unnest(named) AS name WHERE name NOT IN (SELECT extname FROM pg_extension));
@@ -67,29 +68,30 @@ BEGIN
       HINT = 'Repeat the statement in a new transaction. "Restores" in the documentation shows how to restore a dump in one transaction.';
   END IF;
   RAISE insufficient_privilege USING
-    MESSAGE = format('permission denied to create extension "%s": POST /v1/instances/{id}/extensions with the body {"name":"%s"} installs it if the region allows it', missing[1], missing[1]),
-    HINT = 'GET /v1/instances/{id}/extensions lists what the region allows. CREATE EXTENSION IF NOT EXISTS of an installed one succeeds.';
+    MESSAGE = format('permission denied to create extension "%s": POST ${calls} with the body {"name":"%s"} installs it if the region allows it', missing[1], missing[1]),
+    HINT = 'GET ${calls} lists what the region allows. CREATE EXTENSION IF NOT EXISTS of an installed one succeeds.';
 END`
 
 const FUNCTION = `pg_catalog.${NAME}()`
 
-const STATEMENTS = [
+const statements = (body: string): readonly string[] => [
   // Settings of its own: the tenant's functions and operators must not stand for those of the catalog.
   `CREATE OR REPLACE FUNCTION ${FUNCTION} RETURNS event_trigger LANGUAGE plpgsql
-    SET search_path = pg_catalog SET standard_conforming_strings = on AS ${quoteText(BODY)}`,
+    SET search_path = pg_catalog SET standard_conforming_strings = on AS ${quoteText(body)}`,
   `CREATE EVENT TRIGGER ${NAME} ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION') EXECUTE FUNCTION ${FUNCTION}`,
   `ALTER EXTENSION plpgsql ADD FUNCTION ${FUNCTION}`,
   `ALTER EXTENSION plpgsql ADD EVENT TRIGGER ${NAME}`,
 ]
 
 /** Puts the trigger into the session's database, or replaces that of another version. */
-export async function installTrigger(session: Session): Promise<void> {
+export async function installTrigger(session: Session, calls: ExtensionCalls): Promise<void> {
+  const body = bodyOf(calls)
   const [found] = await session.query<{ body: string }>(
     'SELECT prosrc AS body FROM pg_event_trigger t JOIN pg_proc p ON p.oid = evtfoid WHERE evtname = $1',
     [NAME],
   )
-  if (found?.body === BODY) return
-  await session.query((found ? STATEMENTS.slice(0, 1) : STATEMENTS).join('; '))
+  if (found?.body === body) return
+  await session.query((found ? statements(body).slice(0, 1) : statements(body)).join('; '))
 }
 
 /** Records in the session's database, which has the trigger, which extensions are installed again when the tenant drops them. */

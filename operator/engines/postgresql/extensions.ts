@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { MooringError } from '../../../shared/errors.ts'
-import { type EngineAdmin, EngineCode, type Extension, type InstalledExtensions, type RefusedExtension } from '../engine.ts'
+import {
+  type EngineAdmin,
+  EngineCode,
+  type Extension,
+  type ExtensionCalls,
+  type InstalledExtensions,
+  type RefusedExtension,
+} from '../engine.ts'
 import { kindOf } from './catalog.ts'
 import { type Connection, quoteName, quoteText, type Session } from './connection.ts'
 import { SqlState, sqlStateOf } from './errors.ts'
@@ -42,11 +49,11 @@ interface Available {
 
 interface Deps {
   readonly connection: Connection
-  /** Whether databases have the trigger that answers a tenant's CREATE EXTENSION. */
-  readonly hasTrigger: boolean
+  /** Calls that the trigger names which answers a tenant's CREATE EXTENSION. */
+  readonly calls: ExtensionCalls
 }
 
-export function createExtensions({ connection, hasTrigger }: Deps): Extensions {
+export function createExtensions({ connection, calls }: Deps): Extensions {
   /** What was found in databases by their oids. `owned`: oids of extensions, which the server lists for all databases. */
   let visited: ReadonlyMap<string, Visit> = new Map()
 
@@ -103,10 +110,10 @@ export function createExtensions({ connection, hasTrigger }: Deps): Extensions {
     const refused = [...(await unavailable(wanted))]
     const possible = wanted.filter((extension) => !refused.some((each) => each.name === extension))
     const installed = await connection.inside(name, async (session) => {
-      if (hasTrigger) await installTrigger(session)
+      await installTrigger(session, calls)
       for (const extension of await missingIn(session, possible)) refused.push(...(await installOne(session, name, extension)))
       const awaited = possible.filter((extension) => !refused.some((each) => each.name === extension))
-      if (hasTrigger) await recordAwaited(session, awaited)
+      await recordAwaited(session, awaited)
       return installedIn(session)
     })
     return { installed, refused }
@@ -116,7 +123,7 @@ export function createExtensions({ connection, hasTrigger }: Deps): Extensions {
   async function visit({ name, owned }: Listed): Promise<Visit | undefined> {
     try {
       const installed = await connection.inside(name, async (session) => {
-        if (hasTrigger) await installTrigger(session)
+        await installTrigger(session, calls)
         return installedIn(session)
       })
       return { owned, installed }
@@ -129,7 +136,7 @@ export function createExtensions({ connection, hasTrigger }: Deps): Extensions {
   /** Visits the databases that are new, or in which an extension came or went: the server lists the owners of extensions in all databases. */
   async function findChanged(recorded: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]> {
     const listed = (await connection.watch.query<Listed>(OWNED)).filter(
-      ({ name }) => recorded.has(name) || (hasTrigger && kindOf(name) === 'spare'),
+      ({ name }) => recorded.has(name) || kindOf(name) === 'spare',
     )
     const found = new Map<string, Visit>()
     const changed: string[] = []

@@ -27,14 +27,14 @@ export function postgresqlAdmin(
   connection: Connection = connect(target),
   scram: Scram = createScram(),
 ): EngineAdmin {
-  const hasTrigger = target.hasExtensionCalls !== false
-  const builder = createBuilder(connection, { hasTrigger })
+  const { extensionCalls: calls = '/v1/instances/{id}/extensions' } = target
+  const builder = createBuilder(connection, { calls })
   const removals = createRemovals({ connection, inFlight: builder.inFlight })
   const discard = createDiscard({ connection, removals })
   const replace = createReplace({ connection, builder, removals })
   const pool = createWarmPool({ connection, builder, discard })
   const verifier = createVerifier({ target, timeouts: TIMEOUTS, scram })
-  const extensions = createExtensions({ connection, hasTrigger })
+  const extensions = createExtensions({ connection, calls })
   const passwords = createPasswords({ connection, scram })
   const access = createAccess({ connection, target })
   const watchdog = createWatchdog(connection)
@@ -46,7 +46,7 @@ export function postgresqlAdmin(
       // Distributions append their package version: "15.4 (Debian 15.4-1)".
       return row?.server_version.split(' ')[0] ?? ''
     }),
-    harden: safely(() => harden(connection, { hasTrigger })),
+    harden: safely(() => harden(connection, { calls })),
     catalog: safely(() => pool.catalog()),
     find: safely(find),
     claim: safely(createClaim({ connection, builder, pool, replace, scram, expectLogin: verifier.expect })),

@@ -1,7 +1,7 @@
 import { type Connection, type Session, quoteName } from './connection.ts'
 import { installTrigger } from './extension-trigger.ts'
 import { assertNoneTrusted } from './extensions.ts'
-import type { Origin } from '../engine.ts'
+import type { ExtensionCalls, Origin } from '../engine.ts'
 import { replaceRole } from './role-traces.ts'
 
 /**
@@ -9,14 +9,14 @@ import { replaceRole } from './role-traces.ts'
  * In 14 every role may create objects in schema `public`, and objects in template1 are copied into each database that names no template.
  * @throws MooringError `server_unsafe`
  */
-export async function harden(connection: Connection, { hasTrigger }: { readonly hasTrigger: boolean }): Promise<void> {
+export async function harden(connection: Connection, { calls }: { readonly calls: ExtensionCalls }): Promise<void> {
   await assertNoneTrusted(connection)
   await connection.query('REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC')
   for (const database of ['postgres', 'template1']) {
     await connection.inside(database, (session) => session.query(`REVOKE ALL ON SCHEMA public FROM PUBLIC; ${REVOKE_UNBOUNDED}`))
   }
   // Copies of template1 have it, too.
-  if (hasTrigger) await connection.inside('template1', installTrigger)
+  await connection.inside('template1', (session) => installTrigger(session, calls))
 }
 
 /**
@@ -32,14 +32,14 @@ const REVOKE_UNBOUNDED = `
 interface Adoption {
   readonly owner: string
   readonly origin: Origin
-  /** Whether the database gets the trigger that answers a tenant's CREATE EXTENSION. False: the watchdog brings it, where it belongs. */
-  readonly hasTrigger?: boolean
+  /** Calls that the trigger names which answers a tenant's CREATE EXTENSION. Absent: the database gets no trigger; the watchdog brings it. */
+  readonly calls?: ExtensionCalls
 }
 
 /** Makes `owner` the owner of all objects in the session's database, which is new. */
-export async function adopt(session: Session, { owner, origin, hasTrigger = false }: Adoption): Promise<void> {
+export async function adopt(session: Session, { owner, origin, calls }: Adoption): Promise<void> {
   const role = quoteName(owner)
-  if (hasTrigger) await installTrigger(session)
+  if (calls) await installTrigger(session, calls)
   if (origin.template === undefined) {
     await session.query(`ALTER SCHEMA public OWNER TO ${role}; REVOKE ALL ON SCHEMA public FROM PUBLIC; ${REVOKE_UNBOUNDED}`)
     return

@@ -83,7 +83,7 @@ export function createDockerRuntime(deps: DockerRuntimeDeps): DockerRuntime {
     const paths = containerPaths(directory, metadata.uid)
     const log = logger.child({ server: metadata.name })
     const container = containerNames(paths).serve
-    const way = { isPublished: true, ...insidersOf(server) }
+    const way = { isPublished: true, ...insidersOf(server, undefined) }
     const rules = createAccessRules(server, {
       ...{ directory: paths.config, way },
       fileOf: (admin, access) => accessFileOf(engine, { admin, capacity: spec.capacity, tls: false, access }),

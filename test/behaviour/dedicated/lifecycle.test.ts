@@ -23,7 +23,7 @@ const text = expect.stringMatching(/./) as string
 const runningDatabase = ({ id, createdAt }: Database, engine: string) => ({
   ...{ id, name: text, organization: acme.organization, namespace: acme.namespace, engine },
   ...{ region: deployment.installation.region.name, plan: 'small', status: 'running', statusReason: null, statusCode: null },
-  ...{ firewallRules: [], privateNetwork: false, pointInTimeRecovery: null, sshTunnel: null, monitoring: false },
+  ...{ firewallRules: null, privateNetwork: false, pointInTimeRecovery: null, sshTunnel: null, monitoring: false },
   ...{ restoreWindow: null, engineVersion: text, createdAt, createdBy: expect.stringContaining(':editor-') as string },
   connection: {
     ...{ host: text, port: expect.any(Number) as number, user: text, database: text, uri: text },

@@ -151,6 +151,11 @@ describe('a database with point-in-time recovery', () => {
     const restoreFrom = { databaseId: shop.id, time: latest }
     const again = await untilRunning(editor(), await createDatabase(editor(), bodyOf('shop', { restoreFrom })))
     expect(await client.items(asInstance(again))).toEqual(['a mistake', 'kept'])
+
+    const kept = `${databasePath(shop)}/backups`
+    expect(codeOf(await dedicated(acme.as('viewer'))('DELETE', kept))).toBe('403 forbidden')
+    expect(codeOf(await editor()('DELETE', kept))).toBe('202 OK')
+    await expect.poll(async () => codeOf(await editor()('GET', kept)), LATER).toBe('404 not_found')
   })
 })
 

@@ -73,7 +73,7 @@ describe('a POST leaves nothing', () => {
 })
 
 test.each([
-  { does: 'a plan with less storage', body: { plan: 'small' }, code: '422 unknown_plan', fields: ['plan'] },
+  { does: 'a plan with less storage', body: { plan: 'small' }, code: '422 plan_too_small', fields: ['plan'] },
   { does: 'an unknown plan', body: { plan: 'galactic' }, code: '422 unknown_plan', fields: ['plan'] },
   { does: 'monitoring', body: { monitoring: 1 }, code: '400 invalid_request', fields: ['monitoring'] },
   { does: 'another engine', body: { engine: 'mysql-8.0.29' }, code: '400 invalid_request', fields: ['engine'] },
@@ -90,6 +90,7 @@ test('a firewall change is a merge patch, and the database runs on', async () =>
   }
   const firewallRules = [{ cidr: '127.0.0.0/8', description: 'this machine' }, { cidr: '127.0.0.1' }, { cidr: '::1' }]
   expect((await patch({ firewallRules })).running).toMatchObject({ firewallRules, privateNetwork: false })
+  expect((await patch({ firewallRules: [] })).running).toMatchObject({ firewallRules: [] })
   expect((await patch({ firewallRules: null })).running).toEqual(shop)
 })
 

@@ -85,18 +85,34 @@ describe.each(motorsUnderTest())('the SSH tunnel of a database of %s', (engine) 
   })
 })
 
-test('a private database, and one whose firewall admits no source, are reached through their SSH tunnels', LONG, async () => {
+test('a private database is reached through its SSH tunnel, from the addresses of its rules alone', LONG, async () => {
   const hidden = await running('hidden', { privateNetwork: true, ...withKey() })
   await using client = await person.open(hidden)
   await reaches(hidden, client.port)
-  await patch(hidden, { privateNetwork: null, firewallRules: [{ cidr: '203.0.113.7' }] })
+  await patch(hidden, { firewallRules: [{ cidr: '203.0.113.7' }] })
+  expect(await client.exited).not.toBe(0)
+  expect(client.said()).toContain('Mooring: the firewall rules of this database no longer allow your address.')
+  if (deployment.installation.kind === 'embedded') {
+    // The engine admits the edge, not every client of this machine.
+    await patch(hidden, { privateNetwork: null })
+    const restricted = await untilRunning(editor(), hidden)
+    await expect(clientOf(restricted.engine).user(asInstance(restricted))).rejects.toThrow()
+  }
+  await patch(hidden, { privateNetwork: true, firewallRules: [{ cidr: '0.0.0.0/0' }, { cidr: '::/0' }] })
   const closed = await untilRunning(editor(), hidden)
-  await reaches(closed, client.port)
+  await using allowed = await person.open(closed)
+  await reaches(closed, allowed.port)
+  await patch(hidden, { firewallRules: [] })
+  expect(await allowed.exited).not.toBe(0)
+  await patch(hidden, { firewallRules: null })
+  await untilRunning(editor(), hidden)
+  await using free = await person.open(closed)
+  await reaches(closed, free.port)
 
   // Without the add-on the session ends, and no login works.
-  await patch(hidden, { sshTunnel: null })
-  expect(await client.exited).not.toBe(0)
-  expect(client.said()).toContain('Mooring: the SSH tunnel of this database was taken away')
+  await patch(hidden, { privateNetwork: null, firewallRules: [], sshTunnel: null })
+  expect(await free.exited).not.toBe(0)
+  expect(free.said()).toContain('Mooring: the SSH tunnel of this database was taken away')
   const plain = await untilRunning(editor(), hidden)
   expect([plain.sshTunnel, plain.connection?.ssh]).toEqual([null, undefined])
   // In a cluster the connection would be dropped, and the attempt would last for two minutes.

@@ -110,6 +110,31 @@ describe('ssh -N -L', () => {
     await client.exited
   })
 
+  test('connects over loopback from the address that the server admits', async () => {
+    const hostname = freshHostname()
+    const from = { ...database(), server: { host: '127.0.0.1', port: server.port, source: '127.83.72.1' } }
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey] }, [], from)
+    const { client, port } = await open(hostname)
+    const socket = connect(port, '127.0.0.1')
+    socket.write('hold')
+    await once(socket, 'data')
+    expect(accepted.at(-1)?.remoteAddress).toBe('127.83.72.1')
+    socket.destroy()
+    client.kill()
+    await client.exited
+  })
+
+  test('a session ends when the firewall rules exclude its address', async () => {
+    const hostname = newDatabase()
+    const { client } = await open(hostname)
+    edge.routes.set(hostname, { authorizedKeys: [edge.publicKey], sshIPWhitelist: ['192.0.2.1'] }, [], database())
+    expect(await client.exited).not.toBe(0)
+    expect(client.output.text).toContain('Mooring: the firewall rules of this database no longer allow your address.')
+    expect(await edge.ssh({ user: hostname, args: ['-N'] }).exited).not.toBe(0)
+    const reasons = () => edge.records.filter(({ tunnel }) => tunnel === `uid-${hostname}`).map(({ reason }) => reason)
+    await vi.waitFor(() => expect(reasons()).toEqual([null, 'ip_denied', 'ip_denied']), SOON)
+  })
+
   test('open connections end with the session when the database is deleted', async () => {
     const hostname = newDatabase()
     const { client, port } = await open(hostname)

@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import { Secret } from '../../../crds/core.ts'
 import { DatabaseServer } from '../../../crds/database-server.ts'
@@ -33,6 +34,26 @@ test('a dedicated database keeps its size when its plan shrinks, repairs its Sec
   const repaired = await it.until('orders', (now) => isRunning(now) && now.status?.passwordVersion === 2)
   await it.logIn(repaired)
   expect(await it.pidOf(repaired)).toBe(pid)
+})
+
+test('a dedicated PostgreSQL has the extensions of its spec, and its user learns how to get others', async () => {
+  await using it = await startDedicated('postgresql-15.4.0')
+  await it.create('orders', { extensions: ['citext'] })
+  await it.until('orders', (now) => isRunning(now) && now.status?.extensions?.includes('citext') === true)
+  await using opened = new AsyncDisposableStack()
+  const client = new pg.Client({ connectionString: await it.secret('orders', 'uri') })
+  await client.connect()
+  opened.defer(() => client.end())
+  await client.query('CREATE TABLE people (email citext); CREATE EXTENSION IF NOT EXISTS citext')
+  const refusal = /POST \/v1\/databases\/\{id\}\/extensions with the body \{"name":"hstore"\} installs it/
+  await expect(client.query('CREATE EXTENSION hstore')).rejects.toThrow(refusal)
+
+  await it.change('orders', { extensions: ['citext', 'hstore'] })
+  await it.until('orders', (now) => isRunning(now) && now.status?.extensions?.length === 2)
+  await client.query(`SELECT 'a=>1'::hstore; DROP EXTENSION hstore`)
+  await it.change('orders', { extensionsVersion: 1 })
+  await it.until('orders', (now) => isRunning(now) && now.status?.extensionsVersion === 1)
+  await client.query(`SELECT 'a=>1'::hstore`)
 })
 
 test('the server of a dedicated database whose finalizer a client removed is deleted with its process', async () => {

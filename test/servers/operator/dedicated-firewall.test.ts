@@ -4,7 +4,7 @@ import { partsOf } from '../../../crds/motor.ts'
 import { openRelay } from '../../support/access/relay.ts'
 import { HARMLESS, openTenantSession } from '../../support/access/tenant-session.ts'
 import { motorsUnderTest } from '../../support/families/motors-under-test.ts'
-import { isRunning, startDedicated } from '../../support/operator/dedicated.ts'
+import { type Changes, isRunning, startDedicated } from '../../support/operator/dedicated.ts'
 
 test.each(motorsUnderTest())('the firewall rules of a database of %s are in force when its status says so', async (motor) => {
   const { family } = partsOf(motor)
@@ -22,7 +22,7 @@ test.each(motorsUnderTest())('the firewall rules of a database of %s are in forc
     return use
   }
 
-  async function change(spec: Partial<DedicatedDatabase['spec']>): Promise<DedicatedDatabase> {
+  async function change(spec: Changes): Promise<DedicatedDatabase> {
     const { metadata } = await it.change('orders', spec)
     return it.until('orders', (now) => isRunning(now) && now.metadata.generation === metadata.generation)
   }
@@ -37,10 +37,14 @@ test.each(motorsUnderTest())('the firewall rules of a database of %s are in forc
   await expect(second()).rejects.toThrow()
   const first = await sessionFrom('127.0.0.1', moved)
 
-  const open = await change({ firewallRules: [] })
+  const open = await change({ firewallRules: null })
   await sessionFrom('127.0.0.2', open)
   await first()
-  expect(await it.pidOf(open)).toBe(pid)
+
+  const shut = await change({ firewallRules: [] })
+  await expect(first()).rejects.toThrow()
+  await expect(sessionFrom('127.0.0.1', shut)).rejects.toThrow()
+  expect(await it.pidOf(shut)).toBe(pid)
 
   const closed = await change({ privateNetwork: true })
   expect(closed.status?.host).toBe('127.0.0.1')

@@ -209,7 +209,7 @@ export interface Database {
   readonly status: string
   readonly statusReason: string | null
   readonly statusCode: string | null
-  readonly firewallRules: readonly { readonly cidr: string; readonly description?: string }[]
+  readonly firewallRules: readonly { readonly cidr: string; readonly description?: string }[] | null
   readonly privateNetwork: boolean
   readonly pointInTimeRecovery: { readonly retentionDays: number } | null
   readonly restoreWindow: { readonly earliest: string; readonly latest: string } | null

@@ -17,6 +17,9 @@ const PRICE = { amount: '1.00', currency: 'EUR', unit: 'month' }
 /** Sizes of the plans in MiB and GiB. */
 const PLANS = { small: [256, 1], medium: [512, 2] } as const
 
+/** Changed fields of a spec; null removes a field. */
+export type Changes = { readonly [Field in keyof DedicatedDatabase['spec']]?: DedicatedDatabase['spec'][Field] | null }
+
 /** Whole operator over a real store, and database servers as processes. Two plans are there: small and medium. */
 export async function startDedicated(motor: Motor) {
   await using opened = new AsyncDisposableStack()
@@ -43,7 +46,7 @@ export async function startDedicated(motor: Motor) {
     ...{ store, caches, operator, key },
     create: (name: string, spec: Partial<DedicatedDatabase['spec']> = {}) =>
       store.create(DedicatedDatabase, { metadata: key(name), spec: { region: REGION_ID, motor, plan: 'small', ...spec } }),
-    change: (name: string, spec: Partial<DedicatedDatabase['spec']>) => store.mergePatch(DedicatedDatabase, key(name), { spec }),
+    change: (name: string, spec: Changes) => store.mergePatch(DedicatedDatabase, key(name), { spec }),
     /** Waits until a database meets a condition. @returns the database */
     until: (name: string, test: (database: DedicatedDatabase) => boolean) =>
       caches.databases.waitFor(key(name), (now) => (now && test(now) ? now : undefined), AbortSignal.timeout(120_000)),
