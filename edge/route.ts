@@ -24,6 +24,8 @@ export interface RoutedDatabase {
   readonly port: number
   /** Address of its server. Undefined until the server runs. */
   readonly server: ServerAddress | undefined
+  /** Name of the server in the cluster, which clients may name in place of `db`. Absent in embedded mode. */
+  readonly internalHost?: string | undefined
 }
 
 /**

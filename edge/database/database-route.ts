@@ -30,7 +30,7 @@ export function databaseRoute(
     name: database.metadata.name,
     ...{ hostname, host, url: `https://${host}` },
     config: { ...DEFAULTS, ...sshTunnel },
-    database: { port: USUAL_PORTS[partsOf(motor).family], server },
+    database: { port: USUAL_PORTS[partsOf(motor).family], server, internalHost: database.status?.internalHost },
     ...{ ingress: EVERYWHERE, sshSources: sourcesOf(database) },
     passwords: passwordsOf(database),
   }

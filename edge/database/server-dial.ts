@@ -10,8 +10,6 @@ import type { Wire } from '../ssh/wire/wire.ts'
 
 /** Maximum time to connect to a database server, in milliseconds. */
 const CONNECT_MS = 10_000
-/** Maximum time for a server to take the last bytes of a client that has closed its channel, in milliseconds. */
-const CLOSE_MS = 10_000
 const KEEPALIVE_MS = 10_000
 
 export interface ServerDialDeps {
@@ -21,6 +19,8 @@ export interface ServerDialDeps {
   readonly remote: RemoteEnd
   /** Address of the database server. */
   readonly server: ServerAddress
+  /** Maximum time for the server to take the last bytes of a client that has closed its channel, in milliseconds. */
+  readonly closeMs: number
   /** Called when the client sent a message about a channel that is not confirmed. */
   readonly broken: () => void
   /** Called once, when the connection to the server is over. */
@@ -93,9 +93,9 @@ export class ServerDial implements ChannelEnd {
     this.#socket.destroySoon()
   }
 
-  /** Ends the connection in {@link CLOSE_MS}, however slowly the server reads: its session may sleep for hours. */
+  /** Ends the connection in `closeMs`, however slowly the server reads: its session may sleep for hours. */
   #limit(): void {
-    if (!this.#socket.destroyed) this.#deadline ??= setTimeout(() => this.cut(), CLOSE_MS)
+    if (!this.#socket.destroyed) this.#deadline ??= setTimeout(() => this.cut(), this.#deps.closeMs)
   }
 
   /** Ends the connection at once. The server gets none of the bytes that wait in the edge or its kernel. */

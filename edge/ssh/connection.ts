@@ -99,7 +99,7 @@ export class Connection implements WireEvents, Applicant {
       serving: (session: Session, serves: boolean) => deps.serving(this, session, serves),
     }
     this.#service = new Forwarding({ ...service, limits: deps.limits })
-    this.#access = () => new DatabaseAccess({ ...service, slots: deps.slots, broken: () => this.broken() })
+    this.#access = () => new DatabaseAccess({ ...service, limits: deps.limits, slots: deps.slots, broken: () => this.broken() })
     this.#auth = createUserAuth({
       ...{ wire: this.#wire, routes: deps.routes, source: this.clientIp, sourceKey: this.sourceKey, failures: deps.failures },
       limits: { tries: deps.limits.loginTries, sessions: deps.limits.sessionsPerTunnel },

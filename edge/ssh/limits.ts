@@ -39,6 +39,12 @@ export interface SshLimits {
   readonly databaseConnections: number
   readonly connectionsPerOrganization: number
   readonly connectionsPerDatabase: number
+  /** Time without a channel to the database, after which its client is disconnected. */
+  readonly databaseIdleMs: number
+  /** Time for a client whose remote forward a database has rejected to open a channel to it. */
+  readonly rejectedForwardMs: number
+  /** Time for a database server to take the last bytes of a client that has closed its channel. */
+  readonly databaseCloseMs: number
   /** Bytes of one session that were received and not read. */
   readonly unreadBytes: number
   /** Bytes that the windows of all sessions may grow by, for distant clients. */
@@ -80,6 +86,10 @@ export const DEFAULT_SSH_LIMITS: SshLimits = {
   // One organization cannot take the connections of all others.
   connectionsPerOrganization: 4_000,
   connectionsPerDatabase: 1_000,
+  // A temporary password lives as long.
+  databaseIdleMs: 4 * 3_600_000,
+  rejectedForwardMs: 30_000,
+  databaseCloseMs: 10_000,
   unreadBytes: 32 * 1024 * 1024,
   windowGrowthBytes: 128 * 1024 * 1024,
   rekeyBytes: 1024 ** 3,

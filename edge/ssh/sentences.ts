@@ -65,7 +65,7 @@ export const sentences = {
    */
   welcome: (tunnel: ReachedTunnel) =>
     tunnel.route.database
-      ? `Mooring: ${databaseOf(tunnel)}, as db:${tunnel.route.database.port} in -L.`
+      ? `Mooring: ${databaseOf(tunnel)}, as db:${tunnel.route.database.port} in -L. It forwards no ports to you (-R).`
       : `Mooring: ${arrow(tunnel)}, once this connection forwards port 80.`,
   tries:
     'Mooring: too many login attempts on one connection. With many keys in an agent, name the right one: ssh -o IdentitiesOnly=yes -i FILE.',
@@ -93,6 +93,8 @@ export const sentences = {
     `Mooring: this login opens a database and forwards no ports to you: leave -R out. Type: ${databaseCommand(tunnel)}`,
   otherDatabase: (target: string, tunnel: ReachedTunnel) =>
     `Mooring: this login opens db:${tunnel.route.database?.port ?? 0} alone, not ${shown(target)}`,
+  databaseIdle: (ms: number) =>
+    `Mooring: no connection to the database for ${Math.round(ms / 60_000)} min. Connect again when you need it.`,
   databaseDown: 'Mooring: the database server does not answer; its status says why',
   databaseChannels: 'Mooring: too many open connections to this database, or to all of its organization',
   keepalive: 'Mooring: no answer to keepalives.',

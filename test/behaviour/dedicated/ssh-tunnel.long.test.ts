@@ -138,10 +138,14 @@ test('a private database is reached through its SSH tunnel, from the addresses o
 test('a login opens no other host, no port and no program, and the journal records it', LONG, async () => {
   const shop = await running('narrow', withKey())
   const { port, target } = addressOf(shop)
-  for (const asked of ['localhost:22', `${shop.connection?.host ?? ''}:${port}`, 'db:22', '127.0.0.1:28080']) {
+  for (const asked of ['localhost:22', `db.example.com:${port}`, 'db:22', '127.0.0.1:28080']) {
     await using client = await person.open(shop, { command: `ssh -W ${asked} ${target}` })
     expect(await client.exited, asked).not.toBe(0)
     expect(client.said()).toContain(`Mooring: this login opens db:${port} alone, not`)
+  }
+  for (const host of ['localhost', '127.0.0.1', shop.connection?.internalHost ?? 'localhost']) {
+    await using client = await person.open(shop, { command: `ssh -N -L ${port}:${host}:${port} ${target}` })
+    await reaches(shop, client.port)
   }
   await using forward = await person.open(shop, { command: `ssh -N -R 80:localhost:1 ${target}` })
   expect(await forward.exited).not.toBe(0)
@@ -164,7 +168,7 @@ test('a login opens no other host, no port and no program, and the journal recor
       ['refused', 'key', 'key'],
       ['disconnect', 'key', 'forward_refused'],
     ])
-    expect(all.filter(([type]) => type === 'connect')).toHaveLength(5)
+    expect(all.filter(([type]) => type === 'connect')).toHaveLength(8)
   }, LATER)
 })
 

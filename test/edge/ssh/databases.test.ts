@@ -33,7 +33,8 @@ afterAll(async () => {
   await neighbour[Symbol.asyncDispose]()
 })
 
-const database = (port = server.port) => ({ port: PORT, server: { host: '127.0.0.1', port } })
+const INTERNAL_HOST = 'db-1.mooring-shared.svc.cluster.local'
+const database = (port = server.port) => ({ port: PORT, server: { host: '127.0.0.1', port }, internalHost: INTERNAL_HOST })
 
 function newDatabase(config: object = { authorizedKeys: [edge.publicKey] }): string {
   const hostname = freshHostname()
@@ -77,6 +78,27 @@ describe('ssh -N -L', () => {
     expect(await echoed(port, 'SELECT 1')).toBe('SELECT 1')
     const big = 'x'.repeat(3_000_000)
     expect(await echoed(port, big)).toBe(big)
+    client.kill()
+    await client.exited
+  })
+
+  test.each(['localhost', '127.0.0.1', 'LOCALHOST', 'db.', INTERNAL_HOST])('reaches it as %s, too', async (host) => {
+    const client = edge.ssh({ user: newDatabase(), args: ['-W', `${host}:${PORT}`] })
+    client.type('SELECT 1')
+    await vi.waitFor(() => expect(client.output.stdout).toBe('SELECT 1'), SOON)
+    client.kill()
+    await client.exited
+  })
+
+  test('with -R besides reaches it all the same', async () => {
+    const port = await freePort()
+    const user = newDatabase()
+    const args = ['-N', '-o', 'ExitOnForwardFailure=no', '-L', `${port}:db:${PORT}`, '-R', '80:localhost:1']
+    const client = edge.ssh({ user, args })
+    await vi.waitFor(() => expect(client.output.text).toContain('remote port forwarding failed'), SOON)
+    expect(client.output.text).toContain('It forwards no ports to you (-R).')
+    await untilListening(port)
+    expect(await echoed(port, 'SELECT 1')).toBe('SELECT 1')
     client.kill()
     await client.exited
   })
@@ -166,6 +188,7 @@ describe('a login to a database gives nothing else:', () => {
     ['another server', () => ['-W', `127.0.0.1:${neighbour.port}`]],
     ['the edge itself', () => ['-W', `localhost:${edge.port}`]],
     ['another name', () => ['-W', `db.example.com:${PORT}`]],
+    ['the name of another server in the cluster', () => ['-W', `db-9.mooring-shared.svc.cluster.local:${PORT}`]],
     ['an IPv6 host', () => ['-W', `[::1]:${PORT}`]],
   ])('ssh -W to %s is refused with a sentence', async (_name, args) => {
     const client = edge.ssh({ user: newDatabase(), args: args() })
@@ -203,8 +226,11 @@ describe('a login to a database gives nothing else:', () => {
   test.each([
     ['ssh -R', ['-N', '-R', '80:localhost:1']],
     ['ssh -R of a socket', ['-N', '-R', '/tmp/mooring.sock:localhost:1']],
-  ])('%s ends with a sentence', async (_name, args) => {
-    const client = edge.ssh({ user: newDatabase(), args })
+  ])('%s alone ends with a sentence', async (_name, args) => {
+    await using own = await startSshEdge({ rejectedForwardMs: 100 })
+    const user = freshHostname()
+    own.routes.set(user, { authorizedKeys: [own.publicKey] }, [], database())
+    const client = own.ssh({ user, args: [...args, '-o', 'ExitOnForwardFailure=no'] })
     expect(await client.exited).not.toBe(0)
     expect(client.output.text).toContain('forwards no ports to you: leave -R out')
   })

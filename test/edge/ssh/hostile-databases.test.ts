@@ -2,13 +2,18 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { ClientChannel } from 'ssh2'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freshHostname, startBackend, startSshEdge } from '../../support/edge/ssh-edge.ts'
-import { KEY, logIn, type LoggedIn, sendMessage } from '../../support/edge/ssh2-client.ts'
+import {
+  channelTo,
+  DATABASE_PORT as PORT,
+  logInTo as logInAt,
+  newDatabase as databaseAt,
+} from '../../support/edge/database-logins.ts'
+import { startBackend, startSshEdge } from '../../support/edge/ssh-edge.ts'
+import { sendMessage } from '../../support/edge/ssh2-client.ts'
 
 /** Clients of a database that break the protocol, open too much, or do not read. */
 
 const SOON = { timeout: 60_000, interval: 20 }
-const PORT = 5432
 const MIB = 1024 * 1024
 /** Channels of a session, and connections to a database, in this file. */
 const CHANNELS = 100
@@ -31,20 +36,8 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]()
 })
 
-function newDatabase(): string {
-  const hostname = freshHostname()
-  const database = { port: PORT, server: { host: '127.0.0.1', port: server.port } }
-  edge.routes.set(hostname, { authorizedKeys: [KEY.publicKey] }, [], database)
-  return hostname
-}
-
-const logInTo = (username: string): Promise<LoggedIn> =>
-  logIn({ ports: { ssh: edge.port, http: 0, https: 0 }, set: () => Promise.resolve() }, { username })
-
-const channelTo = ({ client }: LoggedIn, host = 'db', port = PORT): Promise<ClientChannel> =>
-  new Promise((resolve, reject) => {
-    client.forwardOut('127.0.0.1', 1, host, port, (error, channel) => (error ? reject(error) : resolve(channel)))
-  })
+const newDatabase = () => databaseAt(edge, server.port)
+const logInTo = (hostname: string) => logInAt(edge, hostname)
 
 async function echoOf(channel: ClientChannel, text: string): Promise<string> {
   channel.write(text)

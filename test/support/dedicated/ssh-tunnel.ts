@@ -99,22 +99,24 @@ export async function userThrough(database: Database, port: number): Promise<str
   const directory = await mkdtemp(join(await scratch(), 'stock-client-'))
   const caFile = join(directory, 'ca.crt')
   await writeFile(caFile, ca ?? '')
-  const isCluster = internalHost !== null
+  const parts = partsOf(Motor.parse(engine))
+  // In embedded mode, MySQL and MongoDB have no TLS on loopback (docs/dedicated.md, "SSH tunnel").
+  const hasTls = internalHost !== null || ['postgresql', 'mariadb'].includes(parts.family)
   try {
-    switch (partsOf(Motor.parse(engine)).family) {
+    switch (parts.family) {
       case 'postgresql': {
-        const tls = isCluster ? `sslmode=verify-full sslrootcert=${caFile}` : ''
+        const tls = hasTls ? `sslmode=verify-full sslrootcert=${caFile}` : ''
         const target = `host=localhost hostaddr=127.0.0.1 ${tls} port=${port} user=${user} password=${password} dbname=${name} connect_timeout=10`
         return (await runProgram(['psql', '-XtA', '-c', 'SELECT current_user', target])).trim()
       }
       case 'mongodb': {
-        const tls = isCluster ? `&tls=true&tlsCAFile=${caFile}` : ''
+        const tls = hasTls ? `&tls=true&tlsCAFile=${caFile}` : ''
         const uri = `mongodb://${user}:${password}@127.0.0.1:${port}/${name}?directConnection=true${tls}`
         const statement = 'print(db.runCommand({connectionStatus: 1}).authInfo.authenticatedUsers[0].user)'
         return (await runProgram([...(await mongosh()), uri, '--eval', statement])).trim()
       }
       default: {
-        const tls = isCluster ? [`--ssl-ca=${caFile}`, '--ssl-verify-server-cert'] : ['--ssl']
+        const tls = hasTls ? [`--ssl-ca=${caFile}`, '--ssl-verify-server-cert'] : ['--ssl']
         const to = ['-hlocalhost', '--protocol=tcp', `-P${port}`, `-u${user}`, `-p${password}`, '-N', '-B', ...tls, name]
         return (await runProgram([...(await mariadbCommand()), ...to], "SELECT SUBSTRING_INDEX(USER(), '@', 1);")).trim()
       }

@@ -148,11 +148,12 @@ export async function startSshEdge(
         '-F',
         'none',
         ...options.flatMap((option) => ['-o', option]),
+        // ssh takes the first value of an option.
+        ...args,
         '-o',
         'ExitOnForwardFailure=yes',
         '-p',
         String(via),
-        ...args,
         `${user}@127.0.0.1`,
         ...(command === undefined ? [] : [command]),
       ],
