@@ -13,7 +13,7 @@ let acme: Tenant
 let tunnels: string
 beforeAll(async () => {
   acme = await deployment.namespace()
-  tunnels = `/dashboard/api${acme.path}/tunnels`
+  tunnels = `/dashboard${acme.path}/tunnels`
 })
 afterAll(async () => {
   cleanup.dispose()
@@ -83,7 +83,7 @@ describe('a session', () => {
       /^__Secure-mooring-session=[\w.-]+; Path=\/dashboard; HttpOnly; Secure; SameSite=Strict; Max-Age=\d+$/,
     )
     expect(page.setCookie).not.toContain(token)
-    const me = await page.send('GET', '/dashboard/api/v1/me')
+    const me = await page.send('GET', '/dashboard/v1/me')
     expect(JSON.parse(me.text)).toMatchObject({
       data: { namespaces: [{ organization: acme.organization, namespace: 'prod', role: 'viewer' }] },
     })
@@ -115,9 +115,9 @@ describe('a session', () => {
   test('reaches the routes of the dedicated listener, which stay unknown to tokens on the shared one', async () => {
     const page = await signedIn('viewer')
     const path = '/v1/databases/create/metadata'
-    expect((await page.send('GET', `/dashboard/api${path}`)).status).toBe(200)
-    expectRejection(await page.send('POST', `/dashboard/api${path}`, { headers: { Origin: undefined } }), '403 forbidden')
-    expectRejection(await page.send('POST', `/dashboard/api${path}`), '405 method_not_allowed')
+    expect((await page.send('GET', `/dashboard${path}`)).status).toBe(200)
+    expectRejection(await page.send('POST', `/dashboard${path}`, { headers: { Origin: undefined } }), '403 forbidden')
+    expectRejection(await page.send('POST', `/dashboard${path}`), '405 method_not_allowed')
     const Authorization = `Bearer ${await acme.token('admin')}`
     expectRejection(await page.send('GET', path, { headers: { Authorization } }), '404 not_found')
   })
@@ -185,12 +185,12 @@ describe('another site', () => {
     expectRejection(await page.send('GET', '/v1/me'), '401 unauthenticated')
     expectRejection(await page.send('POST', `${acme.path}/tunnels`, { body: {} }), '401 unauthenticated')
     const Authorization = `Bearer ${await acme.token('admin')}`
-    expectRejection(await newPage().send('GET', '/dashboard/api/v1/me', { headers: { Authorization } }), '401 unauthenticated')
+    expectRejection(await newPage().send('GET', '/dashboard/v1/me', { headers: { Authorization } }), '401 unauthenticated')
   })
 
   test('nothing but the API is behind the dashboard’s path', async () => {
     const page = await signedIn()
-    for (const path of ['/dashboard/api/docs', '/dashboard/api/healthz', '/dashboard/api/dashboard', '/dashboard/api//v1/me']) {
+    for (const path of ['/dashboard/docs', '/dashboard/healthz', '/dashboard/v1', '/dashboard//v1/me', '/dashboard/v1x/me']) {
       expect((await page.send('GET', path)).status, path).toBe(404)
     }
   })

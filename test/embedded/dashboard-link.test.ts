@@ -27,7 +27,7 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
 
   using page = createDashboardClient({ url: sharedUrl, ca })
   expect((await page.signIn({ code })).status).toBe(201)
-  const me = await page.send('GET', '/dashboard/api/v1/me')
+  const me = await page.send('GET', '/dashboard/v1/me')
   expect(JSON.parse(me.text)).toMatchObject({ data: { user: 'local:admin' } })
   using late = createDashboardClient({ url: sharedUrl, ca })
   expectRejection(await late.signIn({ code }), '401 unauthenticated')
@@ -39,7 +39,7 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
   await ended
   const second = cleanup.use(await startMooring({ dataDir }))
   using again = createDashboardClient({ url: second.ready.sharedUrl, ca, cookie: page.setCookie })
-  expect((await again.send('GET', '/dashboard/api/v1/me')).status).toBe(200)
+  expect((await again.send('GET', '/dashboard/v1/me')).status).toBe(200)
   using old = createDashboardClient({ url: second.ready.sharedUrl, ca })
   expectRejection(await old.signIn({ code }), '401 unauthenticated')
   await first[Symbol.asyncDispose]()
