@@ -108,7 +108,7 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     records: deps.tunnels?.journal.databases,
     instanceLimits: { ...INSTANCE_LIMITS, perNamespace: limits.quotaInstances },
     databasesPerNamespace: limits.quotaDatabases,
-    apiTokensPerNamespace: limits.quotaApiTokens,
+    quotas: limits,
   })
   const limiters = createRequestLimiters(limits)
   const own: IssuerConfig = { name: OWN_ISSUER, issuer: issuer.issuer, keys: { jwks: issuer.jwks }, own: true }
