@@ -49,6 +49,7 @@ export function createDashboard(deps: DashboardDeps): Router {
     req.headers.authorization = `Bearer ${token}`
     req.url = req.url.replace(API, '')
     contextOf(req).isOfDashboard = true
+    contextOf(req).isSessionOpen = async () => (await sessions.tokenOf(cookie)) !== undefined
     next()
   }
   router.use((req, res, next) => (API.test(req.path) ? toApi(req, res, next) : next()))
@@ -66,7 +67,8 @@ export function createDashboard(deps: DashboardDeps): Router {
       res.setHeader('Set-Cookie', await sessions.begin(token))
       res.status(201).json({ msg: 'OK', data: { user: principal.user } })
     })
-    .delete((_req, res) => {
+    .delete(async (req, res) => {
+      await sessions.end(req.headers.cookie)
       res.setHeader('Set-Cookie', END_OF_SESSION)
       res.status(200).json({ msg: 'OK', data: {} })
     })
