@@ -49,8 +49,8 @@ export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps
     throw new CheckError(unanswered.message)
   }
 
-  const byRecord: IsAnswered = async ({ settings, identifier }, _state, { issuers }) => {
-    const { problem } = await inspectRecord({ settings, identifier, issuers })
+  const byRecord: IsAnswered = async ({ settings, identifier }, _state, { issuers, isHashed }) => {
+    const { problem } = await inspectRecord({ settings, identifier, issuers, isHashed })
     if (problem !== undefined) throw new CheckError(problem)
     return true
   }

@@ -51,6 +51,9 @@ const Directory = z.object({
       profiles: z.record(z.string(), z.string()).optional(),
       externalAccountRequired: z.boolean().optional(),
       caaIdentities: z.array(z.string()).optional().catch(undefined),
+      /** Fields of dns-persist-01, draft 02. */
+      accountHashPrefix: z.string().optional().catch(undefined),
+      issuerDomainNames: z.array(z.string()).optional().catch(undefined),
     })
     .optional(),
 })

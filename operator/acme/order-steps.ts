@@ -16,6 +16,8 @@ const Challenge = z.object({
   token: z.string().optional(),
   /** Names of the issuer; the challenge dns-persist-01 has them in place of a token. */
   'issuer-domain-names': z.unknown().optional(),
+  /** The same from draft 02 on. */
+  issuerDomainNames: z.unknown().optional(),
   error: Problem.optional(),
 })
 type Challenge = z.output<typeof Challenge>
@@ -32,6 +34,8 @@ export interface Answerable {
   readonly token: string
   /** Issuer domain names of the challenge dns-persist-01; undefined before the order. */
   readonly issuers?: readonly string[] | undefined
+  /** Whether the record of dns-persist-01 has a hash of the account (draft 02); undefined before the order. */
+  readonly isHashed?: boolean | undefined
 }
 
 export interface StepContext {
@@ -177,12 +181,12 @@ async function validate(stored: StoredOrder, order: Order, context: StepContext)
 /** Takes over the token of a challenge, then asks the CA to validate it once it is answered. */
 async function answer(stored: StoredOrder, offered: OfferedChallenge, { account, now, isAnswered }: StepContext): Promise<Stepped> {
   const { state } = stored
-  const { url, token = state.token, issuers } = offered
+  const { url, token = state.token, issuers, isHashed } = offered
   if (state.challenge?.url !== url || state.token !== token) {
     const challenge = { url, answered: false }
     return { order: { ...stored, state: { ...state, token, challenge, since: now().getTime() } }, againMs: 0 }
   }
-  if (!(await isAnswered({ token, issuers }))) return { order: stored, againMs: pollMs(state, now()) }
+  if (!(await isAnswered({ token, issuers, isHashed }))) return { order: stored, againMs: pollMs(state, now()) }
   await account.client.post(url, {}, z.unknown())
   const answered = { ...state, challenge: { url, answered: true }, since: now().getTime() }
   return { order: { ...stored, state: answered }, againMs: POLL_MS }
@@ -237,7 +241,10 @@ function challengeIn({ challenges }: Authorization, type: AcmeSettings['challeng
 /** Returns a challenge of an authorization; undefined when it has no valid token. */
 function offeredBy(challenge: Challenge): OfferedChallenge | undefined {
   const about = { url: challenge.url, status: challenge.status, isRejected: challenge.error !== undefined }
-  if (challenge.type === 'dns-persist-01') return { ...about, issuers: issuersOf(challenge['issuer-domain-names']) }
+  if (challenge.type === 'dns-persist-01') {
+    const { issuerDomainNames = challenge['issuer-domain-names'] } = challenge
+    return { ...about, issuers: issuersOf(issuerDomainNames), isHashed: challenge.issuerDomainNames !== undefined }
+  }
   const { data: token } = Token.safeParse(challenge.token)
   return token === undefined ? undefined : { ...about, token }
 }

@@ -5,7 +5,7 @@ import { RegionReason } from '../../crds/region.ts'
 import { InstanceReason } from '../../crds/shared-instance.ts'
 import { TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
 import { ADDRESSES_USABLE, KEYS_USABLE, type Tunnel, TunnelReason } from '../../crds/tunnel.ts'
-import { EndpointReason } from '../../crds/tunnel-endpoint.ts'
+import { CERTIFICATE_EXPIRING, EndpointReason } from '../../crds/tunnel-endpoint.ts'
 import { WebhookReason } from '../../crds/tunnel-webhook.ts'
 import type { Cache } from '../../store/cache.ts'
 import { type Conditioned, conditionOf } from '../../store/conditions.ts'
@@ -60,7 +60,7 @@ const FAILURES: ReadonlySet<string> = new Set([
 const CERTIFICATE_FAILED = 'CertificateFailed'
 
 /** Condition types that are present only while something is wrong. */
-const ALARMS = [KEYS_USABLE, ADDRESSES_USABLE, TRANSACTION_IDS_LOW]
+const ALARMS = [KEYS_USABLE, ADDRESSES_USABLE, TRANSACTION_IDS_LOW, CERTIFICATE_EXPIRING]
 
 type ConditionFailure = Pick<Failure, 'reason' | 'note'>
 
