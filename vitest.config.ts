@@ -52,7 +52,7 @@ export default defineConfig({
           ...PATIENT,
           ...within(20_000, 60_000),
           include: [
-            '{crds,shared,store,journal,process,operator,apiserver,edge,embedded,test/bench,test/gate,test/layout}/**/*.test.ts',
+            '{crds,shared,store,journal,process,backup,operator,apiserver,edge,embedded,dashboard,test/bench,test/gate,test/layout}/**/*.test.ts',
           ],
           setupFiles: ['test/support/fixed-seed.ts'],
           // Files share a process, and so what they import: loading it anew for each takes longer than most tests. None leaves state in a module.

@@ -10,6 +10,7 @@ import { createCatchUp } from './resources/cache-waits.ts'
 import { createDashboard } from './dashboard/dashboard.ts'
 import { readDashboard } from './dashboard/dashboard-files.ts'
 import { createSessions } from './dashboard/session.ts'
+import { createSignedOut } from './dashboard/signed-out.ts'
 import { createDocsRouter } from './openapi/docs-router.ts'
 import { INSTANCE_LIMITS, type InstanceWiring } from './instances/instance-deps.ts'
 import type { ApiLimits } from './http/rate-limit.ts'
@@ -108,7 +109,7 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
     records: deps.tunnels?.journal.databases,
     instanceLimits: { ...INSTANCE_LIMITS, perNamespace: limits.quotaInstances },
     databasesPerNamespace: limits.quotaDatabases,
-    apiTokensPerNamespace: limits.quotaApiTokens,
+    quotas: limits,
   })
   const limiters = createRequestLimiters(limits)
   const own: IssuerConfig = { name: OWN_ISSUER, issuer: issuer.issuer, keys: { jwks: issuer.jwks }, own: true }
@@ -116,7 +117,7 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const verifyApiToken = createApiTokenVerifier({ ...caches, catchUp })
 
   const { countFailure } = limiters
-  const sessions = createSessions(deps.tokenSecret, now)
+  const sessions = createSessions({ secret: deps.tokenSecret, signedOut: createSignedOut({ store, now }), now })
   const dashboard = createDashboard({
     ...{ files: readDashboard(), sessions, redeemCode: deps.redeemCode },
     ...{ verifyJwt, verifyApiToken, countFailure },

@@ -46,6 +46,16 @@ export const Secret = core({
 })
 export type Secret = Resource<typeof Secret>
 
+/** Kubernetes ConfigMap. */
+export const ConfigMap = core({
+  group: '',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+  body: z.object({ data: z.record(z.string(), z.string()).default({}) }),
+})
+export type ConfigMap = Resource<typeof ConfigMap>
+
 const RBAC = 'rbac.authorization.k8s.io'
 const binding = z.object({
   roleRef: z.object({ apiGroup: z.string(), kind: z.string(), name: z.string() }),

@@ -1,5 +1,5 @@
 import { ApiToken } from './api-token.ts'
-import { ClusterRoleBinding, EndpointSlice, Lease, Namespace, RoleBinding, Secret } from './core.ts'
+import { ClusterRoleBinding, ConfigMap, EndpointSlice, Lease, Namespace, RoleBinding, Secret } from './core.ts'
 import { DatabaseArchive } from './database-archive.ts'
 import { DatabaseServer } from './database-server.ts'
 import { DedicatedDatabase } from './dedicated-database.ts'
@@ -32,4 +32,7 @@ export const CUSTOM_KINDS: readonly Kind[] = [
 ]
 
 /** Every kind that a store serves. */
-export const KINDS: readonly Kind[] = [...CUSTOM_KINDS, Namespace, Secret, RoleBinding, ClusterRoleBinding, Lease, EndpointSlice]
+export const KINDS: readonly Kind[] = [
+  ...CUSTOM_KINDS,
+  ...[Namespace, Secret, ConfigMap, RoleBinding, ClusterRoleBinding, Lease, EndpointSlice],
+]

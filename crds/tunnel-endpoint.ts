@@ -33,6 +33,9 @@ export const EndpointReason = {
   AccountMissing: 'AccountMissing',
 } as const
 
+/** Type of the condition that is present while the certificate of `spec.tlsSecretName` is about to expire. */
+export const CERTIFICATE_EXPIRING = 'CertificateExpiring'
+
 /** Host name or IP address, optionally with a zone (RFC 4007, section 11). No shell metacharacters: users paste it into commands. */
 const HOST = /^[A-Za-z0-9:]([A-Za-z0-9._:%-]*[A-Za-z0-9:])?$/
 

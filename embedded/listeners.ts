@@ -15,6 +15,12 @@ import type { Settings } from './settings.ts'
 /** Maximum time for running requests at a stop, in milliseconds: the database servers need the rest of the five seconds. */
 const DRAIN_MS = 1_500
 
+/**
+ * Host name of the dashboard. Browsers resolve it to loopback (RFC 6761, section 6.3) and trust plain HTTP of it, so that no certificate warning comes
+ * first. No other program of this machine uses the name, so that its cookies reach no dev server.
+ */
+const DASHBOARD_HOST = 'dashboard.localhost'
+
 type Apps = Readonly<Record<'shared' | 'dedicated', RequestListener>>
 
 /** Open ports of the API. They respond with 503 until `serve` is called. */
@@ -24,6 +30,8 @@ export interface Listeners extends AsyncDisposable {
   /** URL of plain HTTP on loopback; null when it is off. */
   readonly sharedHttpUrl: string | null
   readonly dedicatedHttpUrl: string | null
+  /** Origin of the dashboard for browsers on this machine. */
+  readonly dashboardOrigin: string
   serve(apps: Apps): void
   /** Uses the current certificate for new connections. */
   renewCertificate(): void
@@ -39,15 +47,17 @@ export async function openListeners(settings: Settings, certificates: Certificat
   const servers: RunningServers = await startServers({
     host: settings.listen,
     certificate: () => certificates.current(),
-    publicNames: [settings.publicHost ?? settings.listen],
+    publicNames: [settings.publicHost ?? settings.listen, DASHBOARD_HOST],
     listeners: { shared: config('shared'), dedicated: config('dedicated') },
   })
   const { shared, dedicated } = servers.addresses
+  const sharedUrl = urlOf(settings.listen, shared.https.port)
   return {
-    sharedUrl: urlOf(settings.listen, shared.https.port),
+    sharedUrl,
     dedicatedUrl: urlOf(settings.listen, dedicated.https.port),
     sharedHttpUrl: httpUrlOf(shared),
     dedicatedHttpUrl: httpUrlOf(dedicated),
+    dashboardOrigin: shared.http ? `http://${DASHBOARD_HOST}:${shared.http.port}` : sharedUrl,
     serve: (all) => void (apps = all),
     renewCertificate: () => servers.renewCertificate(),
     [Symbol.asyncDispose]: () => servers.close(DRAIN_MS),

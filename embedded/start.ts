@@ -185,7 +185,7 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const published = cleanup.use(
     await publish({
       ...{ dir, issuer, readyFile, log },
-      dashboardUrl: () => links.issue(sharedUrl),
+      dashboardUrl: () => links.issue(listeners.dashboardOrigin),
       // A database server without confinement could read the token.
       isTokenKept: confinement.kind !== 'none',
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },

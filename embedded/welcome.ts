@@ -41,7 +41,7 @@ export function welcome(facts: WelcomeFacts): string {
 Mooring is ready.
 
   dashboard      ${dashboardUrl}
-                 (signs in once, within 12 h; later with the token)
+                 (signs in once, within 12 h; later with the token; by HTTPS at ${publicUrls[0] ?? sharedUrl}/dashboard)
   shared API     ${sharedUrl}   (reference: ${sharedUrl}/docs)
   dedicated API  ${dedicatedUrl}${elsewhere}${plain}
   tunnels        ssh to ${edge.sshHost}:${edge.ports.ssh}, visitors to port ${edge.ports.https} (first steps: README, "A tunnel from my laptop")${visitors}

@@ -5,6 +5,7 @@ import { SHARED_NAMESPACE } from '../crds/names.ts'
 import type { SharedInstance } from '../crds/shared-instance.ts'
 import type { Tunnel } from '../crds/tunnel.ts'
 import type { Cache } from '../store/cache.ts'
+import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../store/conditions.ts'
 import type { Admins } from './server/admins.ts'
 
@@ -15,12 +16,13 @@ export interface OperatorMetricsDeps {
   readonly servers: Cache<typeof DatabaseServer>
   /** Tunnels; absent in deployments without tunnels. */
   readonly tunnels: Cache<typeof Tunnel> | undefined
+  readonly endpoints: Cache<typeof TunnelEndpoint> | undefined
   readonly admins: Admins
 }
 
 /** Registers the metrics of instances, databases, pools and certificates. */
 export function createOperatorMetrics(deps: OperatorMetricsDeps): { readonly claimed: (seconds: number) => void } {
-  const { registry, instances, databases, servers, tunnels, admins } = deps
+  const { registry, instances, databases, servers, tunnels, endpoints, admins } = deps
   const hasPool = (name: string): boolean => servers.get({ namespace: SHARED_NAMESPACE, name })?.spec.tenancy === 'shared'
   const claims = new Histogram({
     name: 'mooring_instance_claim_duration_seconds',
@@ -58,11 +60,11 @@ export function createOperatorMetrics(deps: OperatorMetricsDeps): { readonly cla
       this.set(catalogs.reduce((sum, result) => sum + (result.status === 'fulfilled' ? (result.value?.spare ?? 0) : 0), 0))
     },
   })
-  if (tunnels) registerTunnels(registry, tunnels)
+  if (tunnels && endpoints) registerTunnels(registry, tunnels, endpoints)
   return { claimed: (seconds) => claims.observe(seconds) }
 }
 
-function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>): void {
+function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>, endpoints: Cache<typeof TunnelEndpoint>): void {
   new Gauge({
     name: 'mooring_tunnels',
     help: 'Tunnels by the status of their certificate.',
@@ -75,13 +77,15 @@ function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>): voi
   })
   new Gauge({
     name: 'mooring_certificate_expiry_timestamp_seconds',
-    help: 'Earliest expiry of a tunnel certificate, in seconds since the epoch; absent without certificates.',
+    help: 'Earliest expiry of a certificate of tunnels, and of a certificate of tlsSecretName of an endpoint, in seconds since the epoch; absent without certificates.',
     labelNames: ['of'],
     registers: [registry],
     collect() {
       this.reset()
-      const ends = tunnels.list().flatMap(({ status }) => Date.parse(status?.certificate?.expiresAt ?? '') || [])
-      if (ends.length > 0) this.set({ of: 'tunnels' }, ends.reduce((first, end) => Math.min(first, end)) / 1_000)
+      for (const [of, cache] of Object.entries({ tunnels, endpoints })) {
+        const ends = cache.list().flatMap(({ status }) => Date.parse(status?.certificate?.expiresAt ?? '') || [])
+        if (ends.length > 0) this.set({ of }, ends.reduce((first, end) => Math.min(first, end)) / 1_000)
+      }
     },
   })
 }

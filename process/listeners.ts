@@ -52,7 +52,8 @@ export const isLoopbackAddress = (address: string): boolean =>
 /**
  * Whether a listener of plain HTTP on loopback answers a request with this `Host`: `localhost`, a loopback address or one of `publicNames`,
  * with or without a port. This protects against DNS rebinding: when the name of a web page changes to resolve to 127.0.0.1, the browser
- * treats page and listener as the same origin, and only `Host` still distinguishes them. Subdomains of `localhost` are rejected, because tunnels use them. A request without `Host` is allowed: browsers always send one.
+ * treats page and listener as the same origin, and only `Host` still distinguishes them. Other subdomains of `localhost` are rejected, because tunnels
+ * use them. A request without `Host` is allowed: browsers always send one.
  */
 export function isLoopbackHost(host: string | undefined, publicNames: readonly string[] = []): boolean {
   if (host === undefined) return true

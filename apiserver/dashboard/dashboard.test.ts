@@ -4,7 +4,7 @@ import { type AnyRoute, route } from '../http/route.ts'
 import { createDashboard } from './dashboard.ts'
 import { createSessions } from './session.ts'
 
-/** The API behind `/dashboard/api`, for pages of the dashboard alone. */
+/** The API behind `/dashboard/v1`, for pages of the dashboard alone. */
 
 const declared = { summary: '', replies: ok, handle: async () => ({ status: 200 as const, data: {} }) }
 const routes: readonly AnyRoute[] = [
@@ -12,7 +12,8 @@ const routes: readonly AnyRoute[] = [
   route({ ...declared, method: 'get', path: '/v1/databases', on: ['dedicated'], id: 'listDatabases' }),
   route({ ...declared, method: 'post', path: '/v1/databases', on: ['dedicated'], id: 'createDatabase' }),
 ]
-const sessions = createSessions(Buffer.alloc(32, 7), () => new Date())
+const signedOut = { has: async () => false, add: async () => undefined }
+const sessions = createSessions({ secret: Buffer.alloc(32, 7), signedOut, now: () => new Date() })
 
 /** Serves the routes on the shared listener, with the dashboard. The token is the name of the user. */
 const serve = (): Promise<ToyApp> => {
@@ -31,15 +32,20 @@ async function pageHeaders({ url }: ToyApp) {
 describe('a page of the dashboard', () => {
   test.each(['/v1/tunnels', '/v1/databases'])('reads %s on the shared listener', async (path) => {
     await using app = await serve()
-    expect(codeOf(await app.call('GET', `/dashboard/api${path}`, { headers: await pageHeaders(app) }))).toBe('200 OK')
+    expect(codeOf(await app.call('GET', `/dashboard${path}`, { headers: await pageHeaders(app) }))).toBe('200 OK')
+  })
+
+  test('of an earlier version reads at /dashboard/api/v1', async () => {
+    await using app = await serve()
+    expect(codeOf(await app.call('GET', '/dashboard/api/v1/tunnels', { headers: await pageHeaders(app) }))).toBe('200 OK')
   })
 
   test('receives 405 with the methods of a route of the dedicated listener, and 404 for an unknown path', async () => {
     await using app = await serve()
     const headers = await pageHeaders(app)
-    const wrong = await app.call('DELETE', '/dashboard/api/v1/databases', { headers })
+    const wrong = await app.call('DELETE', '/dashboard/v1/databases', { headers })
     expect([codeOf(wrong), wrong.headers.get('allow')]).toEqual(['405 method_not_allowed', 'GET, HEAD, POST'])
-    expect(codeOf(await app.call('GET', '/dashboard/api/v1/unknown', { headers }))).toBe('404 not_found')
+    expect(codeOf(await app.call('GET', '/dashboard/v1/unknown', { headers }))).toBe('404 not_found')
   })
 
   test.each([
@@ -50,14 +56,14 @@ describe('a page of the dashboard', () => {
   ])('cannot use a route of the dedicated listener from %s', async (_from, foreign) => {
     await using app = await serve()
     const headers = { ...(await pageHeaders(app)), ...foreign }
-    expect(codeOf(await app.call('GET', '/dashboard/api/v1/databases', { headers }))).toBe('403 forbidden')
-    expect(codeOf(await app.call('POST', '/dashboard/api/v1/databases', { headers }))).toBe('403 forbidden')
+    expect(codeOf(await app.call('GET', '/dashboard/v1/databases', { headers }))).toBe('403 forbidden')
+    expect(codeOf(await app.call('POST', '/dashboard/v1/databases', { headers }))).toBe('403 forbidden')
   })
 
   test('cannot change anything without the header Origin', async () => {
     await using app = await serve()
     const { cookie } = await pageHeaders(app)
-    expect(codeOf(await app.call('POST', '/dashboard/api/v1/databases', { headers: { cookie } }))).toBe('403 forbidden')
+    expect(codeOf(await app.call('POST', '/dashboard/v1/databases', { headers: { cookie } }))).toBe('403 forbidden')
   })
 })
 
@@ -69,8 +75,8 @@ describe('a route of the dedicated listener on the shared one', () => {
     expect(codeOf(await app.call('GET', '/v1/databases', { token, headers: await pageHeaders(app) }))).toBe('404 not_found')
   })
 
-  test('is 401 below /dashboard/api for a token without a session', async () => {
+  test('is 401 below /dashboard/v1 for a token without a session', async () => {
     await using app = await serve()
-    expect(codeOf(await app.call('GET', '/dashboard/api/v1/databases', { token: 'moor_alice' }))).toBe('401 unauthenticated')
+    expect(codeOf(await app.call('GET', '/dashboard/v1/databases', { token: 'moor_alice' }))).toBe('401 unauthenticated')
   })
 })

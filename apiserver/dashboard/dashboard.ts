@@ -10,8 +10,8 @@ import type { DashboardFile, DashboardFiles } from './dashboard-files.ts'
 import { requireSameOrigin } from './same-origin.ts'
 import { END_OF_SESSION, type Sessions } from './session.ts'
 
-/** Prefix of the API for pages of the dashboard. The rest of the path is one of the REST API. */
-const API = '/dashboard/api'
+/** Prefix of the API for pages of the dashboard. The rest of the path is one of the REST API. Pages of earlier versions call `/dashboard/api`. */
+const API = /^\/dashboard(?:\/api)?(?=\/v1\/)/
 
 /** Name with a hash of the content, as esbuild makes them. */
 const HASHED = /-[A-Z0-9]{8}\.[a-z]+$/
@@ -29,7 +29,7 @@ const SignIn = z
   .refine(({ token, code }) => (token === undefined) !== (code === undefined), { path: ['token'], error: 'is required, or code' })
 
 /**
- * Creates the router of `/dashboard`: its pages, its files, sign-in and sign-out, and the REST API for its pages below `/dashboard/api/`. Only there the
+ * Creates the router of `/dashboard`: its pages, its files, sign-in and sign-out, and the REST API for its pages below `/dashboard/v1/`. Only there the
  * session cookie replaces the header `Authorization`; the routes at `/v1` ignore cookies. The pages reach the routes of all listeners there
  * (docs/decisions/2026-11-25-the-dashboard-reaches-every-route.md).
  */
@@ -47,11 +47,12 @@ export function createDashboard(deps: DashboardDeps): Router {
       throw new ApiError('unauthenticated', 'the session has ended; sign in again')
     }
     req.headers.authorization = `Bearer ${token}`
-    req.url = req.url.slice(API.length)
+    req.url = req.url.replace(API, '')
     contextOf(req).isOfDashboard = true
+    contextOf(req).isSessionOpen = async () => (await sessions.tokenOf(cookie)) !== undefined
     next()
   }
-  router.use((req, res, next) => (req.path.startsWith(`${API}/v1/`) ? toApi(req, res, next) : next()))
+  router.use((req, res, next) => (API.test(req.path) ? toApi(req, res, next) : next()))
 
   router
     .route('/dashboard/session')
@@ -66,7 +67,8 @@ export function createDashboard(deps: DashboardDeps): Router {
       res.setHeader('Set-Cookie', await sessions.begin(token))
       res.status(201).json({ msg: 'OK', data: { user: principal.user } })
     })
-    .delete((_req, res) => {
+    .delete(async (req, res) => {
+      await sessions.end(req.headers.cookie)
       res.setHeader('Set-Cookie', END_OF_SESSION)
       res.status(200).json({ msg: 'OK', data: {} })
     })

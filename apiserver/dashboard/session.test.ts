@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest'
 import { UnsecuredJWT } from 'jose'
 import { createSessions, END_OF_SESSION, SESSION_COOKIE } from './session.ts'
+import type { SignedOut } from './signed-out.ts'
 
 const SECRET = new Uint8Array(32).fill(7)
 const NOW = Date.UTC(2026, 0, 1)
 const HOUR = 3_600_000
-const sessionsAt = (ms: number, secret = SECRET) => createSessions(secret, () => new Date(ms))
+const ended = new Set<string>()
+const signedOut: SignedOut = { has: async (id) => ended.has(id), add: async (id) => void ended.add(id) }
+const sessionsAt = (ms: number, secret = SECRET) => createSessions({ secret, signedOut, now: () => new Date(ms) })
 const API_TOKEN = 'moor_abc'
 /** Returns a token as an issuer would make it; its signature does not matter here. */
 const jwt = (expiresAt: number) => new UnsecuredJWT({}).setExpirationTime(expiresAt / 1e3).encode()
@@ -16,7 +19,7 @@ const sent = (setCookie: string): string => setCookie.replace(/;.*/, '')
 test('a session cookie gives its token to every replica with the same secret', async () => {
   const cookie = await sessionsAt(NOW).begin(API_TOKEN)
   expect(cookie).not.toContain(API_TOKEN)
-  expect(cookie).toMatch(/; Path=\/dashboard; HttpOnly; Secure; SameSite=Strict; Max-Age=43200$/)
+  expect(cookie).toMatch(/; Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=43200$/)
   expect(await sessionsAt(NOW + HOUR).tokenOf(`theme=dark; ${sent(cookie)}`)).toBe(API_TOKEN)
 })
 
@@ -44,7 +47,16 @@ test('other cookies give no token', async () => {
   }
 })
 
-test('two session cookies give no token: another host of the domain has set one', async () => {
+test('a session that has signed out gives no token, and the others of its token do', async () => {
+  const sessions = sessionsAt(NOW)
+  const [one, two] = [sent(await sessions.begin(API_TOKEN)), sent(await sessions.begin(API_TOKEN))]
+  await sessions.end(one)
+  expect([await sessionsAt(NOW).tokenOf(one), await sessionsAt(NOW).tokenOf(two)]).toEqual([undefined, API_TOKEN])
+  await sessions.end(undefined)
+  expect(ended.size).toBe(1)
+})
+
+test('two session cookies give no token', async () => {
   const sessions = sessionsAt(NOW)
   const [own, planted] = [sent(await sessions.begin(API_TOKEN)), sent(await sessions.begin('moor_other'))]
   expect(await sessions.tokenOf(`${own}; ${planted}`)).toBeUndefined()

@@ -1,30 +1,41 @@
-import { hkdfSync } from 'node:crypto'
+import { hkdfSync, randomBytes } from 'node:crypto'
 import { decodeJwt, EncryptJWT, errors, jwtDecrypt } from 'jose'
 import { z } from 'zod'
 import { API_TOKEN_PREFIX } from '../auth/authenticate.ts'
 import { wrongField } from '../http/errors.ts'
+import type { SignedOut } from './signed-out.ts'
 
-/** Name of the session cookie. Browsers accept the prefix only with `Secure` (RFC 6265bis, section 4.1.3.1). */
-export const SESSION_COOKIE = '__Secure-mooring-session'
-/** Path of the cookie. Browsers send the cookie to the dashboard alone, never to the API at `/v1`. */
-const PATH = '/dashboard'
+/**
+ * Name of the session cookie. Browsers accept the prefix only with `Secure`, `Path=/` and no `Domain` (RFC 6265bis, section 4.1.3.2), so that no other
+ * host of the domain can set a cookie of this name.
+ */
+export const SESSION_COOKIE = '__Host-mooring-session'
 /** Maximum duration of a session in seconds. */
 const LONGEST_S = 12 * 3_600
 /** Maximum length of a token in characters: browsers drop cookies above 4,096 bytes, and the encryption adds a third. */
 const TOKEN_MAX = 2_800
-const ATTRIBUTES = `Path=${PATH}; HttpOnly; Secure; SameSite=Strict`
+const ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict'
 
-const Claims = z.object({ token: z.string() })
+const Claims = z.object({ token: z.string(), jti: z.string(), exp: z.number() })
 
-/** Sessions of the dashboard. The server stores no session: the cookie contains the caller's token, encrypted. */
+/** Sessions of the dashboard. The server stores no session: the cookie contains the caller's token, encrypted. It stores those that signed out. */
 export interface Sessions {
   /**
    * Returns the value of `Set-Cookie` that begins a session. The caller has verified `token`.
    * @throws ApiError `invalid_request` for a token that is too long
    */
   begin(token: string): Promise<string>
-  /** Returns the token of the session in a `Cookie` header; undefined without a session, with an expired one, or with several. */
+  /** Returns the token of the session in a `Cookie` header; undefined without a session, with one that has expired or signed out, or with several. */
   tokenOf(cookies: string | undefined): Promise<string | undefined>
+  /** Ends the session in a `Cookie` header on all replicas. Without a session it does nothing. @throws StoreError */
+  end(cookies: string | undefined): Promise<void>
+}
+
+export interface SessionsDeps {
+  /** Secret of the installation, from which the key derives. */
+  readonly secret: Uint8Array
+  readonly signedOut: SignedOut
+  readonly now: () => Date
 }
 
 /** Value of `Set-Cookie` that removes the session from the browser. */
@@ -34,8 +45,26 @@ export const END_OF_SESSION = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
  * Creates the sessions of an installation. The key derives from the installation's secret, so that each replica of the API server accepts the
  * cookies of the others, before and after a restart (docs/decisions/2026-11-24-sessions-of-the-dashboard.md).
  */
-export function createSessions(secret: Uint8Array, now: () => Date): Sessions {
+export function createSessions({ secret, signedOut, now }: SessionsDeps): Sessions {
   const key = new Uint8Array(hkdfSync('sha256', secret, '', 'mooring dashboard session', 32))
+
+  /** Returns the claims of an open session. */
+  async function claimsOf(cookies: string | undefined): Promise<z.output<typeof Claims> | undefined> {
+    const values = valuesOf(cookies)
+    const [sealed] = values
+    if (sealed === undefined || values.length > 1) return undefined
+    try {
+      const { payload } = await jwtDecrypt(sealed, key, {
+        ...{ currentDate: now(), requiredClaims: ['exp', 'jti'] },
+        ...{ keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
+      })
+      const claims = Claims.parse(payload)
+      return (await signedOut.has(claims.jti)) ? undefined : claims
+    } catch (error) {
+      if (error instanceof errors.JOSEError || error instanceof z.ZodError) return undefined
+      throw error
+    }
+  }
 
   return {
     async begin(token) {
@@ -46,25 +75,15 @@ export function createSessions(secret: Uint8Array, now: () => Date): Sessions {
       const until = Math.min(begun + LONGEST_S, expiryOf(token) ?? Infinity)
       const sealed = await new EncryptJWT({ token })
         .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+        .setJti(randomBytes(16).toString('base64url'))
         .setExpirationTime(until)
         .encrypt(key)
       return `${SESSION_COOKIE}=${sealed}; ${ATTRIBUTES}; Max-Age=${Math.max(0, until - begun)}`
     },
-    async tokenOf(cookies) {
-      const values = valuesOf(cookies)
-      const [sealed] = values
-      // Another host of the domain has set a second cookie of this name. Nothing shows which of the two is ours.
-      if (sealed === undefined || values.length > 1) return undefined
-      try {
-        const { payload } = await jwtDecrypt(sealed, key, {
-          ...{ currentDate: now(), requiredClaims: ['exp'] },
-          ...{ keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
-        })
-        return Claims.parse(payload).token
-      } catch (error) {
-        if (error instanceof errors.JOSEError || error instanceof z.ZodError) return undefined
-        throw error
-      }
+    tokenOf: async (cookies) => (await claimsOf(cookies))?.token,
+    async end(cookies) {
+      const claims = await claimsOf(cookies)
+      if (claims) await signedOut.add(claims.jti, claims.exp)
     },
   }
 }

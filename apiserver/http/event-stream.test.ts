@@ -20,6 +20,7 @@ afterEach(() => {
 interface Stream extends AsyncDisposable {
   readonly app: HttpApp
   readonly accepted: (answer: () => Promise<boolean>) => void
+  readonly signOut: () => void
   readonly send: (event: StreamedEvent) => void
   readonly end: () => void
   readonly starts: () => number
@@ -29,6 +30,7 @@ interface Stream extends AsyncDisposable {
 /** Starts a server with one stream, whose source the test controls. */
 async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promise.resolve(true)): Promise<Stream> {
   let accepted = () => Promise.resolve(true)
+  let isOpen = true
   let send: (event: StreamedEvent) => void = () => undefined
   let end: () => void = () => undefined
   let starts = 0
@@ -48,12 +50,14 @@ async function streaming(isStillAuthorized: () => Promise<boolean> = () => Promi
       .use(requestContext())
       .use((req, res) => {
         contextOf(req).isStillAccepted = () => accepted()
+        contextOf(req).isSessionOpen = async () => isOpen
         sendEvents(req, res, source)
       }),
   )
   return {
     app,
     accepted: (answer) => (accepted = answer),
+    signOut: () => void (isOpen = false),
     send: (event) => send(event),
     end: () => end(),
     starts: () => starts,
@@ -100,6 +104,14 @@ test.each([
   await vi.advanceTimersByTimeAsync(HEARTBEAT_MS)
   await expect.poll(() => read.over).toBe(true)
   expect(stream.stops()).toBe(1)
+})
+
+test('a stream ends when the session of the dashboard signs out', async () => {
+  await using stream = await streaming()
+  const read = await listen(stream)
+  stream.signOut()
+  await vi.advanceTimersByTimeAsync(HEARTBEAT_MS)
+  await expect.poll(() => read.over).toBe(true)
 })
 
 test('a stream ends when the caller is not authorized any more', async () => {

@@ -25,8 +25,9 @@ export function sendEvents(req: Request, res: Response, source: EventSource): vo
   }
   res.flushHeaders()
   const begun = performance.now()
-  const { isStillAccepted } = contextOf(req)
-  const isStillAuthorized = async () => (await isStillAccepted?.()) === true && (await source.isStillAuthorized())
+  const { isStillAccepted, isSessionOpen = async () => true } = contextOf(req)
+  const isStillAuthorized = async () =>
+    (await isSessionOpen()) && (await isStillAccepted?.()) === true && (await source.isStillAuthorized())
   const end = () => void res.end()
   const write = (text: string) => {
     if (res.writableEnded) return

@@ -13,6 +13,8 @@ export interface RequestContext {
   principal?: Principal
   /** Whether a page of the dashboard sent the request with its session cookie; the check of `Origin` has passed then. Set by apiserver/dashboard alone. */
   isOfDashboard?: true
+  /** Checks whether the session of the dashboard is still open. Set with `isOfDashboard`. */
+  isSessionOpen?: () => Promise<boolean>
   /** Checks whether the caller's token is still accepted. Set with `principal`. */
   isStillAccepted?: () => Promise<boolean>
 }

@@ -100,6 +100,8 @@ test.each([
   ['requests?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', 'to'],
   ['requests?origin=me', 'origin'],
   ['requests?follow=yes', 'follow'],
+  ['requests?follow=true&sample=0', 'sample'],
+  ['requests?sample=200', 'sample'],
   ['requests?cursor=nonsense', 'cursor'],
   ['requests?follow=false&cursor=nonsense', 'cursor'],
   ['requests?follow=true&cursor=nonsense', 'cursor'],
@@ -222,6 +224,20 @@ test('a stream sends the requests that match its filters', async () => {
     requestRecord({ tunnel: uid, path: '/bad', status: 503 }),
   ])
   expect(await stream.next()).toMatchObject({ path: '/bad', status: 503 })
+  stream.leave()
+})
+
+test('a sampled stream sends so many requests a second, and how many it skipped', async () => {
+  const stream = await follow('&sample=2&pathPrefix=/many/')
+  await keepRequests(
+    kept.journal,
+    Array.from({ length: 5 }, (_, index) => requestRecord({ tunnel: tunnel.metadata.uid, path: `/many/${index}` })),
+  )
+  expect([await stream.next(), await stream.next(), await stream.next()]).toMatchObject([
+    { path: '/many/0' },
+    { path: '/many/1' },
+    { count: 3 },
+  ])
   stream.leave()
 })
 

@@ -7,6 +7,7 @@ import { wrongField } from '../http/errors.ts'
 import { LONGEST_MS } from '../http/event-stream.ts'
 import { type AnyRoute, type EventSource, type Principal, route } from '../http/route.ts'
 import type { JournalDeps } from './journal-deps.ts'
+import { createSampled } from './sampled.ts'
 import {
   CanonicalIp,
   journalPage,
@@ -72,6 +73,9 @@ function requestFilter(tunnel: string, { statusClass, pathPrefix, ...rest }: Par
 
 const classOf = (status: number): string => `${Math.floor(status / 100)}xx`
 
+const SAMPLE_RULE = 'must be an integer from 1 to 1000'
+const toCount = (value: unknown): unknown => (typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : value)
+
 const Query = z.object({
   ...PageQuery,
   ...RequestQuery,
@@ -79,6 +83,12 @@ const Query = z.object({
     .enum(['true', 'false'])
     .optional()
     .describe('`true`: answer with server-sent events, one for each request from now on.'),
+  sample: z
+    .preprocess(toCount, z.int(SAMPLE_RULE).min(1, SAMPLE_RULE).max(1_000, SAMPLE_RULE))
+    .optional()
+    .describe(
+      'With `follow=true`: maximum of requests a second. An event `skipped` has the `count` of the others of its second.',
+    ),
 })
 
 /** `GET …/tunnels/{t}/requests`: the request log, newest first; with `follow=true` the requests from now on, as server-sent events. */
@@ -91,7 +101,7 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     id: 'listTunnelRequests',
     summary: 'List the requests through a tunnel.',
     description: [
-      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that matches the filters.',
+      'With `follow=true` the answer is `text/event-stream`: one event `request` for each request from now on that matches the filters, or with `sample` for some of them.',
       'It has no pages: `cursor` and a past `to` are rejected, and `limit` is ignored. The stream ends when the tunnel is deleted, soon after `to`, or after one hour.',
     ].join(' '),
     params: TunnelParams,
@@ -101,12 +111,13 @@ export function listTunnelRequests(deps: JournalDeps): AnyRoute {
     async handle({ principal, params, query }) {
       const { tunnel } = await find(principal, params)
       requireOrder(query)
-      const { limit, cursor, follow, ...search } = query
+      const { limit, cursor, follow, sample, ...search } = query
       const filter = requestFilter(tunnel.metadata.uid, search)
       if (follow === 'true') {
         requireFollowable(query, deps.now())
-        return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter }) }
+        return { status: 200, data: {}, events: following(deps, { principal, tunnel, filter, sample }) }
       }
+      if (sample !== undefined) throw wrongField('sample', 'needs follow=true')
       const { shown, nextCursor } = pageOf(await journal.requests(filter, journalPage({ limit, cursor })), limit)
       return { status: 200, data: { requests: shown.map(requestView), nextCursor } }
     },
@@ -128,19 +139,22 @@ interface Following {
   readonly principal: Principal
   readonly tunnel: Tunnel
   readonly filter: RequestFilter
+  /** Maximum of requests a second; unlimited when absent. */
+  readonly sample?: number | undefined
 }
 
 /** Creates the source of request events. @throws ApiError `rate_limited` */
 function following(
   { journal, access, tunnels, followers, now }: JournalDeps,
-  { principal, tunnel, filter }: Following,
+  { principal, tunnel, filter, sample = Infinity }: Following,
 ): EventSource {
   const releaseSlot = followers.take(principal.user)
   const { uid, namespace } = tunnel.metadata
   return {
     start(send, end) {
+      const sampled = createSampled(send, sample)
       const stop = journal.follow(uid, (record) => {
-        if (matchesFilter(record, filter)) send({ id: record.id, event: 'request', data: requestView(record) })
+        if (matchesFilter(record, filter)) sampled.offer(() => ({ id: record.id, event: 'request', data: requestView(record) }))
       })
       const ended = new AbortController()
       whenGone(tunnels, tunnel, ended.signal).then(end, ignore)
@@ -150,6 +164,7 @@ function following(
         clearTimeout(timer)
         ended.abort()
         stop()
+        sampled.stop()
         releaseSlot()
       }
     },

@@ -14,6 +14,7 @@ import {
   Slug,
 } from './tenancy-deps.ts'
 import { ApiError } from '../http/errors.ts'
+import { NamespaceQuota } from './namespace-quota.ts'
 import type { Namespace } from '../../crds/core.ts'
 import type { Draft } from '../../crds/kind.ts'
 import { TenantNamespace, TenantNamespaceReason } from '../../crds/tenant-namespace.ts'
@@ -55,23 +56,24 @@ export function listNamespaces({ access, organizations, tenantNamespaces, namesp
   })
 }
 
-type GetDeps = Pick<TenancyDeps, 'scopes' | 'tenantNamespaces' | 'namespaces'>
+type GetDeps = Pick<TenancyDeps, 'scopes' | 'tenantNamespaces' | 'namespaces' | 'quotaOf'>
 
 /** `GET /v1/organizations/{organization}/namespaces/{namespace}` */
-export function getNamespace({ scopes, tenantNamespaces, namespaces }: GetDeps): AnyRoute {
+export function getNamespace({ scopes, tenantNamespaces, namespaces, quotaOf }: GetDeps): AnyRoute {
   return route({
     method: 'get',
     path: NAMESPACE_PATH,
     on: LISTENERS,
     id: 'getNamespace',
-    summary: 'Get one namespace.',
+    summary: 'Get one namespace, with its quota.',
     params: NamespaceParams,
-    replies: { 200: z.object({ namespace: NamespaceView }) },
+    replies: { 200: z.object({ namespace: z.object({ ...NamespaceView.shape, quota: NamespaceQuota }) }) },
     async handle({ principal, params }) {
       const { namespace: name } = await scopes.ofPath(principal, params)
       const object = tenantNamespaces.get({ name })
       if (!object) throw new ApiError('not_found', 'the namespace was deleted just now')
-      return { status: 200, data: { namespace: namespaceView(object, namespaces) }, etag: object.metadata.resourceVersion }
+      const namespace = { ...namespaceView(object, namespaces), quota: quotaOf(name) }
+      return { status: 200, data: { namespace }, etag: object.metadata.resourceVersion }
     },
   })
 }

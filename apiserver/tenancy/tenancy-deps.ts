@@ -9,6 +9,7 @@ import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
+import { createNamespaceQuota, type NamespaceQuotaDeps } from './namespace-quota.ts'
 import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import { EXAMPLE } from '../openapi/openapi-schemas.ts'
 import { createQuota, type Quota } from '../resources/creations.ts'
@@ -18,7 +19,7 @@ import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/request-parser.ts'
 import type { Principal } from '../http/route.ts'
 
 /** Dependencies that the process provides. */
-export interface TenancyWiring {
+export interface TenancyWiring extends NamespaceQuotaDeps {
   readonly store: Store
   readonly access: Access
   readonly scopes: Scopes
@@ -30,8 +31,6 @@ export interface TenancyWiring {
   readonly apiTokens: Cache<typeof ApiToken>
   /** Secret of the installation, at least 32 random bytes, from which API tokens of requests with an Idempotency-Key are derived. */
   readonly tokenSecret: Uint8Array
-  /** Maximum of API tokens in a namespace. */
-  readonly apiTokensPerNamespace?: number
   readonly now?: () => Date
   /** Absent in an installation without a journal. */
   readonly audit?: Audit | undefined
@@ -40,10 +39,11 @@ export interface TenancyWiring {
 }
 
 /** Dependencies of the routes of organizations, namespaces, members and API tokens. */
-export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiTokensPerNamespace'> {
+export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | Exclude<keyof NamespaceQuotaDeps, 'apiTokens'>> {
   readonly organizations: Organizations
   readonly organizationCache: Cache<typeof Organization>
   readonly apiTokenQuota: Quota
+  readonly quotaOf: ReturnType<typeof createNamespaceQuota>
   readonly now: () => Date
   readonly audit: Audit
   readonly catchUp: CatchUp
@@ -52,7 +52,7 @@ export interface TenancyDeps extends Omit<TenancyWiring, 'organizations' | 'apiT
 export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
   const {
     organizations,
-    apiTokensPerNamespace: max = DEFAULT_LIMITS.quotaApiTokens,
+    quotas: { quotaApiTokens: max } = DEFAULT_LIMITS,
     now = () => new Date(),
     audit = noAudit,
     catchUp = createCatchUp(0),
@@ -66,6 +66,7 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
     organizations: createOrganizations(wiring),
     organizationCache: organizations,
     apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens (expired ones count)' }),
+    quotaOf: createNamespaceQuota(wiring),
   }
 }
 

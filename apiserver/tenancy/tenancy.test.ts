@@ -134,7 +134,7 @@ describe('namespaces', () => {
     const path = '/v1/organizations/acme/namespaces/byhand'
     await expect.poll(async () => codeOf(await app.call('GET', path, { token }))).toBe('200 OK')
     const createdAt = made.metadata.creationTimestamp.replace('Z', '.000Z')
-    expect((await app.call('GET', path, { token })).body.data).toEqual({
+    expect((await app.call('GET', path, { token })).body.data).toMatchObject({
       namespace: { slug: 'byhand', name: 'byhand', organization: 'acme', createdAt },
     })
     await app.call('POST', `${path}/api-tokens`, { token, body: { name: 'ci', role: 'viewer' } })

@@ -3,9 +3,17 @@ import { z } from 'zod'
 /** Directory of Let's Encrypt, the default of `issuer: acme`. */
 export const LETS_ENCRYPT = 'https://acme-v02.api.letsencrypt.org/directory'
 
+/** Directory of Let's Encrypt for trials, whose certificates no browser trusts. */
+const STAGING = 'https://acme-staging-v02.api.letsencrypt.org/directory'
+/** Directories by the words that settings accept for them. */
+export const DIRECTORIES: ReadonlyMap<string, string> = new Map([
+  ['letsencrypt', LETS_ENCRYPT],
+  ['staging', STAGING],
+])
+
 /** URL of an ACME directory: https, without user, query and fragment. */
 export const DIRECTORY_URL = /^https:\/\/[A-Za-z0-9.:[\]-]{1,255}(\/[A-Za-z0-9._~\/%-]*)?$/
-const EMAIL = /^[^\s@,?&:;<>"]{1,64}@[A-Za-z0-9.-]{1,189}$/
+export const EMAIL = /^[^\s@,?&:;<>"]{1,64}@[A-Za-z0-9.-]{1,189}$/
 /** IP address, optionally with a port: `9.9.9.9`, `127.0.0.1:8053`, `[::1]:53`. */
 export const NAMESERVER = /^([0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]{1,5})?|[0-9a-fA-F:]{2,45}|\[[0-9a-fA-F:]{2,45}\](:[0-9]{1,5})?)$/
 /** Name of an object in Kubernetes. */
@@ -117,5 +125,5 @@ export const AcmeSettingsSchema = z.object({
     .min(1)
     .max(100_000)
     .optional()
-    .describe('First certificates of tunnels that are ordered within 7 days per registered domain. Default: 40.'),
+    .describe('First certificates of tunnels that are ordered within 7 days per registered domain. Default: 40 at Let’s Encrypt, 100,000 at other certificate authorities.'),
 })

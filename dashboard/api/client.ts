@@ -1,5 +1,6 @@
 /** Prefix of the REST API for these pages; the server replaces the session cookie by the token (apiserver/dashboard/dashboard.ts). */
-const API = '/dashboard/api'
+const API = '/dashboard'
+const SESSION = '/dashboard/session'
 
 export interface FieldError {
   readonly field: string
@@ -51,9 +52,9 @@ export async function call<D>(method: string, path: string, options: CallOptions
 
 /** Signs in with a token, or with the code of a link. @throws ApiFailure */
 export const signIn = (secret: { readonly token: string } | { readonly code: string }): Promise<unknown> =>
-  send('POST', '/dashboard/session', { body: secret })
+  send('POST', SESSION, { body: secret })
 
-export const signOut = (): Promise<unknown> => send('DELETE', '/dashboard/session', {})
+export const signOut = (): Promise<unknown> => send('DELETE', SESSION, {})
 
 /** URL of a stream of server-sent events. */
 export const streamUrl = (path: string): string => API + path
@@ -77,7 +78,7 @@ async function send<D>(method: string, url: string, { body, headers, signal }: C
     })
   })
   if (response.ok && envelope.msg === 'OK') return { data: envelope.data as D, etag: response.headers.get('ETag') }
-  if (response.status === 401 && url.startsWith(API)) onSignedOut()
+  if (response.status === 401 && url !== SESSION) onSignedOut()
   const { code = 'internal', details = [] } = envelope.error ?? {}
   throw new ApiFailure(envelope.msg ?? `Mooring answered with status ${response.status}.`, {
     status: response.status,

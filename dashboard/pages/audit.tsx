@@ -29,12 +29,14 @@ export function AuditTable({ access, id }: { access: Access; id?: string }) {
   const [older, setOlder] = useState<AuditData>()
   const { isBusy, failure: moreFailure, run } = useAction()
   if (!data) return failure ? <Failure failure={failure} /> : <Loading />
-  const entries = [...data.entries, ...(older?.entries ?? [])]
+  // New entries push others off the first page; those that were read remain.
+  const read = [...data.entries, ...(older?.entries ?? [])]
+  const entries = [...new Map(read.map((entry) => [entry.id, entry])).values()]
   const next = older ? older.nextCursor : data.nextCursor
   const more = () =>
     run(async () => {
       const page = await call<AuditData>('GET', path(next ?? undefined))
-      setOlder({ entries: [...(older?.entries ?? []), ...page.data.entries], nextCursor: page.data.nextCursor })
+      setOlder({ entries: [...(older?.entries ?? data.entries), ...page.data.entries], nextCursor: page.data.nextCursor })
     })
   if (entries.length === 0) return <Empty icon="list" title="No entries" />
   return (

@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { ACME_CHALLENGES, ACME_TOKEN, DIRECTORY_URL, LETS_ENCRYPT, NAMESERVER } from '../../crds/parts/acme-settings.ts'
+import {
+  ACME_CHALLENGES,
+  ACME_TOKEN,
+  DIRECTORIES,
+  DIRECTORY_URL,
+  EMAIL,
+  LETS_ENCRYPT,
+  NAMESERVER,
+} from '../../crds/parts/acme-settings.ts'
 import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import { keepSecret, keptSecret } from '../../operator/installation/kept-secret.ts'
 import { oneOf, Path, Switch, Text, whole } from '../../process/setting-rules.ts'
@@ -8,8 +16,11 @@ import type { Store } from '../../store/port.ts'
 import { ACME_DNS_SETTINGS, acmeDnsConflicts, dnsFields } from './acme-dns-settings.ts'
 import { fileOf } from './acme-files.ts'
 
-const Email = z.string().regex(/^[^\s@]{1,64}@[A-Za-z0-9.-]{1,189}$/, 'an e-mail address')
-const Directory = z.string().max(1024).regex(DIRECTORY_URL, 'an https URL without user, query and fragment')
+const Email = z.string().regex(EMAIL, 'an e-mail address')
+const Directory = z
+  .string()
+  .transform((text) => DIRECTORIES.get(text) ?? text)
+  .pipe(z.string().max(1024).regex(DIRECTORY_URL, 'letsencrypt, staging, or an https URL without user, query and fragment'))
 const NAMESERVER_RULE = 'IP addresses of DNS servers, optionally with a port, with commas or blanks between them'
 const Nameservers = z
   .string()
@@ -19,7 +30,7 @@ const Nameservers = z
 /** Settings of certificates by ACME in embedded mode (docs/certificates.md). */
 export const ACME_SETTINGS = {
   issuerAcme: withDefault(Switch, '[on|off]', ['off', 'obtain certificates of tunnels from a public CA, by ACME']),
-  acmeDirectory: withDefault(Directory, '<url>', [LETS_ENCRYPT, 'directory of the CA; default: Let’s Encrypt']),
+  acmeDirectory: withDefault(Directory, '<url>', [LETS_ENCRYPT, 'directory of the CA, or staging: that of Let’s Encrypt for trials; default: Let’s Encrypt']),
   acmeEmail: setting(Email, '<address>', 'address for messages of the CA'),
   acmeAgreeTerms: withDefault(Switch, '[on|off]', ['off', 'accept the terms of service of the CA; --issuer-acme needs it']),
   acmeCa: setting(
@@ -54,7 +65,7 @@ export const ACME_SETTINGS = {
   acmeWeeklyBudget: setting(
     whole(1, 100_000),
     '<n>',
-    'first certificates within 7 days per registered domain; default: 40, and 100000 with a CA at a loopback or private address',
+    'first certificates within 7 days per registered domain; default: 40 at Let’s Encrypt, 100000 at other CAs',
   ),
 } as const
 

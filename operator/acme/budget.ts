@@ -7,15 +7,16 @@ import type { Store } from '../../store/port.ts'
 import { keepSecret, keptSecret } from '../installation/kept-secret.ts'
 import { decodeSecret } from '../secret-data.ts'
 import { accountSecret } from './account.ts'
-import { isTestCa } from './challenge-check.ts'
 
 const HOUR_MS = 3_600_000
 /** Window of the budget, in hours. */
 const WINDOW_HOURS = 7 * 24
 const WINDOW_MS = WINDOW_HOURS * HOUR_MS
-/** Default budget. Let's Encrypt issues 50; the difference is left for other names of the registered domain. */
-const DEFAULT_BUDGET = 40
-const TEST_BUDGET = 100_000
+/** Default budget at Let's Encrypt, which issues 50; the difference is left for other names of the registered domain. */
+const LETS_ENCRYPT_BUDGET = 40
+const LETS_ENCRYPT = /(^|\.)api\.letsencrypt\.org$/
+/** Default budget at other CAs, whose limits are not known: practically none. */
+const OTHER_BUDGET = 100_000
 
 /** Numbers of first certificates: registered domain → organization → hour since the epoch → number. */
 const Counted = z.record(z.string(), z.record(z.string(), z.record(z.string(), z.int().min(0))))
@@ -51,7 +52,7 @@ export interface Budget {
 
 /** Returns the maximum number of first certificates within 7 days. */
 export const budgetOf = ({ weeklyBudget, directoryUrl }: AcmeSettings): number =>
-  weeklyBudget ?? (isTestCa(directoryUrl) ? TEST_BUDGET : DEFAULT_BUDGET)
+  weeklyBudget ?? (LETS_ENCRYPT.test(URL.parse(directoryUrl)?.hostname ?? '') ? LETS_ENCRYPT_BUDGET : OTHER_BUDGET)
 
 /** Returns the registered domain of a name; the name itself when it is a public suffix or has no registered domain. */
 export const registeredDomain = (name: string): string =>

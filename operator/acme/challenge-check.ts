@@ -141,11 +141,18 @@ const hostOf = (url: string): string => (URL.parse(url)?.hostname ?? '').replace
 
 const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 
+/** Names that public DNS does not have: RFC 6761 (section 6.2), RFC 9476, and those of the DNS of a cluster. */
+const INSIDE = /(\.|^)(test|internal|svc|cluster\.local)$/
+/** Private addresses: RFC 1918, and Unique Local IPv6 Unicast Addresses (RFC 4193). */
+const PRIVATE = { 4: /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/, 6: /^f[cd]/i }
+
 /**
- * Whether a directory is that of a test CA: at `localhost`, a loopback address or a private IPv4 address (RFC 1918). Such a CA connects to the
- * port in its own configuration, any other CA to port 80.
+ * Whether a directory is that of a test CA: at `localhost`, a loopback or private address, or a name that public DNS does not have, such as that of a
+ * Service. Such a CA connects to the port in its own configuration, any other CA to port 80.
  */
 export function isTestCa(directoryUrl: string): boolean {
   const host = hostOf(directoryUrl)
-  return isLoopback(host) || (isIP(host) === 4 && /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(host))
+  const version = isIP(host)
+  if (version === 4 || version === 6) return isLoopback(host) || PRIVATE[version].test(host)
+  return isLoopback(host) || INSIDE.test(host)
 }

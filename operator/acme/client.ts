@@ -21,6 +21,8 @@ export interface Answered<T> {
   readonly location: string | undefined
   /** `Retry-After` in milliseconds. */
   readonly retryAfterMs: number | undefined
+  /** URL of the next page of a list: `Link` with the relation `next` (RFC 8288). */
+  readonly next?: string | undefined
 }
 
 /** Parts of acme-client that its type declarations leave out. */
@@ -49,6 +51,9 @@ const Directory = z.object({
       profiles: z.record(z.string(), z.string()).optional(),
       externalAccountRequired: z.boolean().optional(),
       caaIdentities: z.array(z.string()).optional().catch(undefined),
+      /** Fields of dns-persist-01, draft 02. */
+      accountHashPrefix: z.string().optional().catch(undefined),
+      issuerDomainNames: z.array(z.string()).optional().catch(undefined),
     })
     .optional(),
 })
@@ -109,7 +114,7 @@ export async function createAcmeClient(deps: AcmeClientDeps): Promise<AcmeClient
   async function register(payload: object): Promise<Answered<unknown>> {
     const { newAccount } = await directory()
     const options = { includeJwsKid: false, includeExternalAccountBinding: !('onlyReturnExisting' in payload) }
-    return answered(await rejecting(() => api.apiRequest(newAccount, payload, [], options)), z.unknown())
+    return answered(newAccount, await rejecting(() => api.apiRequest(newAccount, payload, [], options)), z.unknown())
   }
 
   async function changeKey(account: string, key: string): Promise<void> {
@@ -119,22 +124,28 @@ export async function createAcmeClient(deps: AcmeClientDeps): Promise<AcmeClient
     }
     const { http: next } = partsOf(new acme.Client({ directoryUrl, accountKey: key }))
     const proof = next.createSignedBody(keyChange, { account, oldKey: http.getJwk() })
-    answered(await rejecting(() => api.apiRequest(keyChange, proof, [])), z.unknown())
+    answered(keyChange, await rejecting(() => api.apiRequest(keyChange, proof, [])), z.unknown())
   }
 
-  function answered<T>({ status, headers, data }: TransportAnswer, schema: z.ZodType<T>): Answered<T> {
+  function answered<T>(url: string, { status, headers, data }: TransportAnswer, schema: z.ZodType<T>): Answered<T> {
     const retry = retryAfterMs(headers['retry-after'], now().getTime())
     if (status < 200 || status > 299) throw rejected(status, data, retry)
-    return { data: checked(schema, data, 'resource'), location: headers.location, retryAfterMs: retry }
+    const next = nextPage(headers.link, url)
+    return { data: checked(schema, data, 'resource'), location: headers.location, retryAfterMs: retry, next }
   }
 
   return {
     directory,
     register,
     changeKey,
-    post: async (url, payload, schema) => answered(await rejecting(() => api.apiRequest(url, payload, [])), schema),
-    get: async (url, schema) => answered(await transport.send(url, { method: 'GET', headers: {} }), schema),
+    post: async (url, payload, schema) => answered(url, await rejecting(() => api.apiRequest(url, payload, [])), schema),
+    get: async (url, schema) => answered(url, await transport.send(url, { method: 'GET', headers: {} }), schema),
   }
+}
+
+function nextPage(link: string | undefined, url: string): string | undefined {
+  const [, target] = /<([^<>]*)>\s*;[^,<>]*\brel="?next"?/.exec(link ?? '') ?? []
+  return target === undefined ? undefined : URL.parse(target, url)?.href
 }
 
 function partsOf(client: Client & Partial<Untyped>): Untyped {

@@ -13,6 +13,8 @@ const state: OrderState = {
     url: 'https://ca.example/order/1',
     challenge: { url: 'https://ca.example/c/1', answered: true },
     failures: 0,
+    checks: 0,
+    placed: [],
     waits: false,
     counted: true,
   },

@@ -43,7 +43,7 @@ export const isOpen = (error: unknown): boolean =>
 /**
  * Returns the state of an order after a failure. The order at the CA is kept when it may still lead to a certificate; otherwise the next attempt
  * begins with a check and makes another order. `isInterrupted`: the process was restarted, or the account got another key, while the CA
- * validated. In embedded mode the edge was away during the restart too, so the next attempt follows sooner.
+ * validated. In embedded mode the edge was away during the restart too, so the next attempt follows sooner, unless attempts failed before.
  */
 export function failedState(
   state: OrderState,
@@ -52,11 +52,19 @@ export function failedState(
 ): OrderState {
   const failures = state.failures + 1
   const asked = error instanceof AcmeError ? (error.retryAfterMs ?? 0) : 0
-  const waitMs = Math.ceil(Math.max(asked, backoffMs(backoffOf(error, isInterrupted), failures, random)))
-  const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX)
+  const waitMs = Math.ceil(Math.max(asked, backoffMs(backoffOf(error, isInterrupted && state.failures === 0), failures, random)))
+  const message = error instanceof Error ? error.message : String(error)
   const isKept = isOpen(error) || error instanceof CheckError
+  const checked =
+    !isKept && state.checkError !== undefined ? `${message}; before, the operator found: ${state.checkError}` : message
+  const lastError = checked.slice(0, MESSAGE_MAX)
   const another = { phase: 'check', url: undefined, challenge: undefined, token: randomToken() } as const
-  return { ...state, ...(!isKept && another), failures, lastError, waits: false, next: { at: now + waitMs, waitMs } }
+  const checks = error instanceof CheckError ? { checks: state.checks + 1, checkError: lastError } : {}
+  const unchecked = { checks: 0, checkError: undefined }
+  return {
+    ...{ ...state, ...(!isKept && { ...another, ...unchecked }), ...checks },
+    ...{ failures, lastError, waits: false, next: { at: now + waitMs, waitMs } },
+  }
 }
 
 function backoffOf(error: unknown, isInterrupted: boolean): Backoff {

@@ -3,8 +3,20 @@ import { z } from 'zod'
 import { Secret } from '../../crds/core.ts'
 import { labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import type { KeyPair } from '../certificates/local-ca.ts'
+import { Problem } from './acme-error.ts'
 import { ignoringGone, isStoreError, type Store } from '../../store/port.ts'
 import { decodeSecret, encodeSecret } from '../secret-data.ts'
+
+/** Order of a CA (RFC 8555, section 7.1.3). */
+export const Order = z.object({
+  status: z.enum(['pending', 'ready', 'processing', 'valid', 'invalid']),
+  identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
+  authorizations: z.array(z.string()).min(1),
+  finalize: z.string(),
+  certificate: z.string().optional(),
+  error: Problem.optional(),
+})
+export type Order = z.output<typeof Order>
 
 /** Token of a challenge: base64url (RFC 8555, section 8.1). */
 export const Token = z.string().regex(/^[A-Za-z0-9_-]{1,200}$/)
@@ -27,13 +39,26 @@ export const OrderState = z.object({
   /** URL of the order at the CA; undefined before the phase `validate`. */
   url: z.string().optional(),
   /** Challenge of the order. `answered`: the operator has asked the CA to validate it. */
-  challenge: z.object({ url: z.string(), answered: z.boolean() }).optional(),
+  challenge: z
+    .object({
+      url: z.string(),
+      answered: z.boolean(),
+      /** Number of further answers after failed validations, and the time of the next one in milliseconds since the epoch. */
+      repeats: z.int().optional(),
+      repeatAt: z.number().optional(),
+    })
+    .optional(),
   /** Identifier of the certificate that the order replaces. */
   replaces: z.string().optional(),
   /** Whether the certificate is counted in the budget already, or exempt from it as a renewal. */
   counted: z.boolean().default(false),
   /** Consecutive failures. */
   failures: z.int().min(0).default(0),
+  /** Consecutive failures of the operator's own check, and the last of them. They delay an order and do not prevent it. */
+  checks: z.int().min(0).default(0),
+  checkError: z.string().optional(),
+  /** Times of the orders that were made within the last hour, in milliseconds since the epoch. */
+  placed: z.array(z.number()).default([]),
   lastError: z.string().optional(),
   /** Whether the order waits for the budget or for the account, without having failed. */
   waits: z.boolean().default(false),

@@ -5,28 +5,22 @@ import type { Account } from './account.ts'
 import { IssuerNames } from './dns/persistent-record.ts'
 import type { Directory } from './client.ts'
 import { AcmeError, Problem, sentenceOf } from './acme-error.ts'
+import { findOrder } from './find-order.ts'
 import { checkedChain, signingRequest } from './issued-certificate.ts'
-import { Token, type OrderState, type StoredOrder } from './order-state.ts'
-
-/** Order of a CA (RFC 8555, section 7.1.3). */
-const Order = z.object({
-  status: z.enum(['pending', 'ready', 'processing', 'valid', 'invalid']),
-  identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
-  authorizations: z.array(z.string()).min(1),
-  finalize: z.string(),
-  certificate: z.string().optional(),
-  error: Problem.optional(),
-})
-type Order = z.output<typeof Order>
+import { Order, Token, type OrderState, type StoredOrder } from './order-state.ts'
 
 const Challenge = z.object({
   type: z.string(),
   url: z.string(),
+  status: z.string().optional(),
   token: z.string().optional(),
   /** Names of the issuer; the challenge dns-persist-01 has them in place of a token. */
   'issuer-domain-names': z.unknown().optional(),
+  /** The same from draft 02 on. */
+  issuerDomainNames: z.unknown().optional(),
   error: Problem.optional(),
 })
+type Challenge = z.output<typeof Challenge>
 const Authorization = z.object({
   status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
   identifier: z.object({ value: z.string() }),
@@ -34,15 +28,14 @@ const Authorization = z.object({
 })
 type Authorization = z.output<typeof Authorization>
 
-const OrderList = z.object({ orders: z.array(z.string()) })
-const OrderOwner = z.object({ orders: z.string().optional() })
-
 /** Challenge that is to be answered. */
 export interface Answerable {
   /** Token that edges or DNS answer: a random one for the check that precedes the order. dns-persist-01 does not use it. */
   readonly token: string
   /** Issuer domain names of the challenge dns-persist-01; undefined before the order. */
   readonly issuers?: readonly string[] | undefined
+  /** Whether the record of dns-persist-01 has a hash of the account (draft 02); undefined before the order. */
+  readonly isHashed?: boolean | undefined
 }
 
 export interface StepContext {
@@ -84,11 +77,17 @@ const QUICK_MS = 1_000
 const POLL_MAX_MS = 600_000
 const PATIENCE_MS = 3_600_000
 
+/** Times of orders that are kept: more than are made within an hour. */
+const PLACED_KEPT = 10
+
 /** Makes an order at the CA. With `isRepeated` it first looks for an order that an earlier process made without storing its URL. */
 export async function placeOrder(order: StoredOrder, context: StepContext, isRepeated: boolean): Promise<Stepped> {
   const { account, now } = context
-  const url = (isRepeated ? await findOrder(order.state, account) : undefined) ?? (await newOrder(order.state, context))
-  const state: OrderState = { ...order.state, phase: 'validate', url, challenge: undefined, since: now().getTime() }
+  const found = isRepeated ? await findOrder(order.state.identifier, account) : undefined
+  const url = found ?? (await newOrder(order.state, context))
+  const at = now().getTime()
+  const placed = found === undefined ? [...order.state.placed, at].slice(-PLACED_KEPT) : order.state.placed
+  const state: OrderState = { ...order.state, phase: 'validate', url, placed, challenge: undefined, since: at }
   return { order: { ...order, state }, againMs: 0 }
 }
 
@@ -120,22 +119,6 @@ function requireProfile(profile: string | undefined, { meta }: Directory): void 
   throw new OrderLostError('acme_rejected', `the certificate authority has no profile ${profile}; it has ${names || 'none'}`)
 }
 
-/** Maximum number of orders that are read to find one again. */
-const FIND_MAX = 20
-
-/** Finds an open order for the name in the account's list of orders (RFC 8555, section 7.1.2.1), which some CAs do not have. */
-async function findOrder({ identifier }: OrderState, { client, url }: Account): Promise<string | undefined> {
-  const { data } = await client.post(url, null, OrderOwner)
-  if (data.orders === undefined) return undefined
-  const { orders } = (await client.post(data.orders, null, OrderList)).data
-  for (const each of orders.slice(-FIND_MAX).reverse()) {
-    const { data: found } = await client.post(each, null, Order)
-    const isOpen = found.status === 'pending' || found.status === 'ready'
-    if (isOpen && found.identifiers.length === 1 && found.identifiers[0]?.value === identifier) return each
-  }
-  return undefined
-}
-
 function requireSame({ identifiers }: Order, identifier: string): void {
   if (identifiers.length === 1 && identifiers[0]?.value === identifier) return
   throw new OrderLostError('acme_invalid_answer', 'the certificate authority has answered with an order for other names')
@@ -147,6 +130,8 @@ export async function continueOrder(stored: StoredOrder, context: StepContext): 
   const { state } = stored
   const { data: order, retryAfterMs } = await account.client.post(state.url ?? '', null, Order).catch(gone)
   requireSame(order, state.identifier)
+  // Some CAs call an order invalid once its authorization has ended, although they have issued its certificate.
+  if (order.certificate !== undefined) return { order: await download(stored, order, context), againMs: 0 }
   switch (order.status) {
     case 'pending':
       return validate(stored, order, context)
@@ -158,7 +143,7 @@ export async function continueOrder(stored: StoredOrder, context: StepContext): 
     case 'valid':
       return { order: await download(stored, order, context), againMs: 0 }
     case 'invalid':
-      throw new OrderLostError('acme_rejected', await whyInvalid(order, context))
+      throw new OrderLostError('acme_rejected', whyInvalid(order, (await authorizationOf(order, context)).data))
   }
 }
 
@@ -171,7 +156,6 @@ function gone(error: unknown): never {
 }
 
 async function validate(stored: StoredOrder, order: Order, context: StepContext): Promise<Stepped> {
-  const { account, now } = context
   const { state } = stored
   const { data: authorization, retryAfterMs } = await authorizationOf(order, context)
   if (authorization.identifier.value !== state.identifier.replace(/^\*\./, '')) {
@@ -180,18 +164,57 @@ async function validate(stored: StoredOrder, order: Order, context: StepContext)
       'the certificate authority has answered with an authorization for another name',
     )
   }
-  if (authorization.status === 'valid') return { order: stored, againMs: pollMs(state, now()) }
-  if (authorization.status !== 'pending') throw new OrderLostError('acme_rejected', await whyInvalid(order, context))
-  const { url, token = state.token, issuers } = challengeIn(authorization, context.settings.challenge)
+  if (authorization.status === 'valid') return { order: stored, againMs: pollMs(state, context.now()) }
+  const rejection = () => whyInvalid(order, authorization)
+  if (authorization.status !== 'pending') throw new OrderLostError('acme_rejected', rejection())
+  const offered = challengeIn(authorization, context.settings.challenge)
+  if (state.challenge?.url === offered.url && state.challenge.answered) {
+    if (offered.status === 'invalid') throw new OrderLostError('acme_rejected', rejection())
+    const isLeft = offered.status === 'pending' && offered.isRejected
+    return isLeft
+      ? answerAgain(stored, rejection(), context)
+      : { order: stored, againMs: pollMs(state, context.now(), retryAfterMs) }
+  }
+  return answer(stored, offered, context)
+}
+
+/** Takes over the token of a challenge, then asks the CA to validate it once it is answered. */
+async function answer(stored: StoredOrder, offered: OfferedChallenge, { account, now, isAnswered }: StepContext): Promise<Stepped> {
+  const { state } = stored
+  const { url, token = state.token, issuers, isHashed } = offered
   if (state.challenge?.url !== url || state.token !== token) {
     const challenge = { url, answered: false }
     return { order: { ...stored, state: { ...state, token, challenge, since: now().getTime() } }, againMs: 0 }
   }
-  if (state.challenge.answered) return { order: stored, againMs: pollMs(state, now(), retryAfterMs) }
-  if (!(await context.isAnswered({ token, issuers }))) return { order: stored, againMs: pollMs(state, now()) }
+  if (!(await isAnswered({ token, issuers, isHashed }))) return { order: stored, againMs: pollMs(state, now()) }
   await account.client.post(url, {}, z.unknown())
   const answered = { ...state, challenge: { url, answered: true }, since: now().getTime() }
   return { order: { ...stored, state: answered }, againMs: POLL_MS }
+}
+
+/** Maximum number of repeated answers to a challenge, and the waits before them in milliseconds. */
+const REPEATS_MAX = 5
+const REPEAT_MS = 10_000
+
+/**
+ * Answers a challenge again that the CA left pending after a failed validation, as step-ca does, after 10 s, doubling.
+ * @throws OrderLostError after the last repetition
+ */
+async function answerAgain(stored: StoredOrder, lastError: string, { account, now }: StepContext): Promise<Stepped> {
+  const { state } = stored
+  const { url = '', repeats = 0, repeatAt } = state.challenge ?? {}
+  if (repeats >= REPEATS_MAX) throw new OrderLostError('acme_rejected', lastError)
+  const waitMs = REPEAT_MS * 2 ** repeats
+  const again = (challenge: OrderState['challenge'], againMs: number): Stepped => ({
+    order: { ...stored, state: { ...state, lastError, challenge } },
+    againMs,
+  })
+  if (repeatAt === undefined) return again({ url, answered: true, repeats, repeatAt: now().getTime() + waitMs }, waitMs)
+  const inMs = repeatAt - now().getTime()
+  // If more than `waitMs` remains, the clock was set back.
+  if (inMs > 0 && inMs <= waitMs) return { order: stored, againMs: inMs }
+  await account.client.post(url, {}, z.unknown())
+  return again({ url, answered: true, repeats: repeats + 1 }, POLL_MS)
 }
 
 const authorizationOf = ({ authorizations: [url = ''] }: Order, { account }: StepContext) =>
@@ -199,18 +222,31 @@ const authorizationOf = ({ authorizations: [url = ''] }: Order, { account }: Ste
 
 interface OfferedChallenge extends Partial<Answerable> {
   readonly url: string
+  readonly status: string | undefined
+  /** Whether the CA names an error of the challenge. */
+  readonly isRejected: boolean
 }
 
 function challengeIn({ challenges }: Authorization, type: AcmeSettings['challenge']): OfferedChallenge {
   const challenge = challenges.find((each) => each.type === type)
-  if (challenge && type === 'dns-persist-01') return { url: challenge.url, issuers: issuersOf(challenge['issuer-domain-names']) }
-  const token = Token.safeParse(challenge?.token)
-  if (challenge && token.success) return { url: challenge.url, token: token.data }
+  const found = challenge && offeredBy(challenge)
+  if (found) return found
   const offered = challenges.map((each) => each.type).join(', ')
   throw new OrderLostError(
     'acme_rejected',
     `the certificate authority offers no challenge ${type}; it offers ${offered || 'none'}`,
   )
+}
+
+/** Returns a challenge of an authorization; undefined when it has no valid token. */
+function offeredBy(challenge: Challenge): OfferedChallenge | undefined {
+  const about = { url: challenge.url, status: challenge.status, isRejected: challenge.error !== undefined }
+  if (challenge.type === 'dns-persist-01') {
+    const { issuerDomainNames = challenge['issuer-domain-names'] } = challenge
+    return { ...about, issuers: issuersOf(issuerDomainNames), isHashed: challenge.issuerDomainNames !== undefined }
+  }
+  const { data: token } = Token.safeParse(challenge.token)
+  return token === undefined ? undefined : { ...about, token }
 }
 
 function issuersOf(names: unknown): readonly string[] {
@@ -246,9 +282,8 @@ async function download({ state, key }: StoredOrder, order: Order, { account, no
 }
 
 /** Returns the reason why an order is invalid. The error of the failed challenge is preferred: it says more than that of the order. */
-async function whyInvalid(order: Order, context: StepContext): Promise<string> {
-  const { data } = await authorizationOf(order, context)
-  const problem = data.challenges.find(({ error }) => error)?.error ?? order.error
-  const text = problem ? sentenceOf(problem) : `the authorization is ${data.status}`
-  return `the certificate authority could not verify ${data.identifier.value}: ${text}`
+function whyInvalid(order: Order, { challenges, status, identifier }: Authorization): string {
+  const problem = challenges.find(({ error }) => error)?.error ?? order.error
+  const text = problem ? sentenceOf(problem) : `the authorization is ${status}`
+  return `the certificate authority could not verify ${identifier.value}: ${text}`
 }

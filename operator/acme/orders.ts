@@ -29,14 +29,20 @@ export interface OrderRequest {
   readonly organization: string
   /** Whether that organization may use only its share of the budget, because there are several. */
   readonly isShared: boolean
-  /** Whether the order renews an existing certificate. Renewals do not count in the budget. */
+  /** Whether the tunnel has a good certificate meanwhile, from whichever CA. */
   readonly isRenewal: boolean
+  /** Whether the CA of the order has issued a certificate for the name before. Such orders do not count in the budget. */
+  readonly isRenewalOfCa: boolean
   /** Identifier of the certificate that is replaced (RFC 9773, section 5). */
   readonly replaces: string | undefined
 }
 
 /** Returns whether edges or DNS answer a challenge. False: not yet. @throws CheckError when the check shows that they will not */
-export type IsAnswered = (request: OrderRequest, state: Pick<OrderState, 'since'>, challenge: Answerable) => Promise<boolean>
+export type IsAnswered = (
+  request: OrderRequest,
+  state: Pick<OrderState, 'since' | 'phase' | 'checks'>,
+  challenge: Answerable,
+) => Promise<boolean>
 
 export interface OrderRunnerDeps {
   readonly orders: OrderStore
@@ -128,7 +134,7 @@ export function createOrderRunner(deps: OrderRunnerDeps): (key: Key) => Promise<
     if (stored && isSame) return stored
     const state: OrderState = {
       ...{ phase: 'check', directory: settings.directoryUrl, identifier, token: randomToken(), since: now().getTime() },
-      ...{ failures: 0, waits: false, counted: request.isRenewal },
+      ...{ failures: 0, checks: 0, placed: [], waits: false, counted: request.isRenewalOfCa },
       ...(request.replaces !== undefined && { replaces: request.replaces }),
     }
     const created = await orders.create(certificate, state, request.endpoint)
@@ -199,7 +205,10 @@ export function createOrderRunner(deps: OrderRunnerDeps): (key: Key) => Promise<
     if (pauseMs > 0 && pauseMs <= PAUSE_MAX_MS) {
       return waitingFor(stored, 'the certificate authority has asked to send fewer requests', pauseMs * (1 + deps.random() / 10))
     }
-    if (stored.state.counted || stored.state.phase !== 'order') return undefined
+    if (stored.state.phase !== 'order') return undefined
+    const { recent, isLimit } = placedWithin(stored.state, now().getTime())
+    if (isLimit) return waitingFor(stored, stored.state.lastError ?? TOO_MANY, (recent[0] ?? 0) + HOUR_MS - now().getTime())
+    if (stored.state.counted) return undefined
     const refusal = await budget.take({ settings, identifier, organization, isShared })
     if (refusal) {
       deps.onResult('over_budget')
@@ -231,6 +240,20 @@ export function createOrderRunner(deps: OrderRunnerDeps): (key: Key) => Promise<
     const pauseMs = Math.min(error.retryAfterMs ?? ORDER_BACKOFF.baseMs, PAUSE_MAX_MS)
     await accounts.pause(settings, now().getTime() + pauseMs)
   }
+}
+
+const HOUR_MS = 3_600_000
+/** Maximum number of orders for one name within an hour; Let's Encrypt allows five failed validations. */
+const PLACED_MAX = 4
+const TOO_MANY = `${PLACED_MAX} orders for this name were made within the last hour`
+
+/** Returns the times of the orders within the last hour, oldest first. A time ahead is from before the clock was set back. */
+export function placedWithin(
+  { placed }: Pick<OrderState, 'placed'>,
+  now: number,
+): { recent: readonly number[]; isLimit: boolean } {
+  const recent = placed.filter((at) => at <= now && now - at < HOUR_MS)
+  return { recent, isLimit: recent.length >= PLACED_MAX }
 }
 
 /** Returns the order without `next` and `waits`, because its wait is over. */

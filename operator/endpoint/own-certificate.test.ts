@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest'
 import { createCa, issueCertificate, type KeyPair } from '../certificates/local-ca.ts'
 import { encodeSecret } from '../secret-data.ts'
-import { problemOf } from './own-certificate.ts'
+import { expiringSoon, problemOf } from './own-certificate.ts'
 
 const now = new Date()
 const DAY = 86_400_000
@@ -73,4 +73,18 @@ test('a missing Secret is named, with what to do', () => {
   expect(problemOf(undefined, { name: 'own', domain: 'a.test', now })).toBe(
     'the Secret own in mooring-system does not exist: create it, with type kubernetes.io/tls',
   )
+})
+
+test.each([
+  { does: 'of 90 days is announced 9 days before its end', days: 90, left: 8.9, isSoon: true },
+  { does: 'of 90 days is not announced earlier', days: 90, left: 9.1, isSoon: false },
+  { does: 'of 6 days is announced a day before its end', days: 6, left: 0.9, isSoon: true },
+  { does: 'of a year is announced two weeks before its end', days: 365, left: 14.1, isSoon: false },
+  { does: 'that has expired is another condition', days: 90, left: -1, isSoon: false, status: 'expired' as const },
+])('a certificate $does', ({ days, left, isSoon, status = 'valid' }) => {
+  const [obtainedAt, expiresAt] = [new Date(0).toISOString(), new Date(days * DAY).toISOString()]
+  const about = { secretName: 'tunnels-tls', now: new Date((days - left) * DAY) }
+  const condition = expiringSoon({ status, obtainedAt, expiresAt }, about)
+  if (isSoon) expect(condition?.message).toBe(`the certificate in the Secret tunnels-tls expires at ${expiresAt}: renew it`)
+  else expect(condition).toBeUndefined()
 })

@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { Secret } from '../../crds/core.ts'
 import { annotations, labels, SYSTEM_NAMESPACE } from '../../crds/names.ts'
-import type { TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { CERTIFICATE_EXPIRING, type TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import type { Decision } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
 import { issuerOf } from '../acme/issued-certificate.ts'
 import { isPair, type KeyPair } from '../certificates/local-ca.ts'
@@ -47,6 +48,23 @@ export function createCertificateCopier({ store, now }: Deps) {
     const marks = { labels: metadata.labels, annotations: noted as Readonly<Record<string, string>> }
     return store.mergePatch(Secret, certificateKey(endpoint, ''), { data, metadata: marks })
   }
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Returns the condition about a certificate that ends soon and that Mooring does not renew; undefined before that. Soon is a tenth of its time here, at
+ * least a day and at most two weeks. Pure.
+ */
+export function expiringSoon(
+  { status, obtainedAt = '', expiresAt = '' }: OwnCertificateStatus,
+  { secretName, now }: { readonly secretName: string | undefined; readonly now: Date },
+): Decision | undefined {
+  const end = Date.parse(expiresAt)
+  const soonMs = Math.max(DAY_MS, Math.min(14 * DAY_MS, (end - Date.parse(obtainedAt)) / 10))
+  if (status !== 'valid' || now.getTime() < end - soonMs) return undefined
+  const message = `the certificate in the Secret ${secretName ?? ''} expires at ${expiresAt}: renew it`
+  return { status: 'True', reason: CERTIFICATE_EXPIRING, message }
 }
 
 interface Writing {

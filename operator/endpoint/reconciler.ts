@@ -1,9 +1,10 @@
+import type { Condition } from '../../crds/kind.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { type Region, regionWithId } from '../../crds/region.ts'
 import type { Tunnel } from '../../crds/tunnel.ts'
-import { endpointBefore, EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
+import { CERTIFICATE_EXPIRING, endpointBefore, EndpointReason, TunnelEndpoint } from '../../crds/tunnel-endpoint.ts'
 import type { Cache } from '../../store/cache.ts'
-import { notReady, ready, type Decision } from '../../store/conditions.ts'
+import { notReady, ready, type Decision, withCondition, withoutCondition } from '../../store/conditions.ts'
 import type { Key, Store } from '../../store/port.ts'
 import { sharedCertificate } from '../../shared/edge-objects.ts'
 import { replacing } from '../../shared/merge-patch.ts'
@@ -13,7 +14,7 @@ import type { Outcome } from '../runtime/controller.ts'
 import { type Issuers, signsFor } from '../tunnel/certificate-issuer.ts'
 import { ISSUER_MISSING } from '../tunnel/resources.ts'
 import { acmeStatusOf } from './acme-status.ts'
-import { createCertificateCopier, type OwnCertificateStatus } from './own-certificate.ts'
+import { createCertificateCopier, expiringSoon, type OwnCertificateStatus } from './own-certificate.ts'
 import { createHostKeyring, hostKeysOf } from './host-keys.ts'
 import { type EdgeRuntime, type EdgeState } from './runtime.ts'
 
@@ -77,6 +78,7 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     const decision = decisionOf(endpoint, { regions: regions.list(), issuers: deps.issuers, state, certificate, problem })
     await report(TunnelEndpoint, endpoint, decision, {
       ...fields,
+      conditions: alarmsOf(endpoint, certificate, deps.now()),
       certificate: certificate ? replacing(endpoint.status?.certificate, certificate) : null,
       hostKeys: publicKeys,
       readyReplicas: state.ready,
@@ -87,6 +89,17 @@ export function createEndpointReconciler(deps: EndpointReconcilerDeps): (key: Ke
     const result = decision.status === 'True' ? 'settled' : 'waiting'
     return { result, reason: decision.reason, ...(certificate && { requeueAfterMs: OWN_SECRET_MS }) }
   }
+}
+
+/** Returns the conditions beside `Ready`. Pure. */
+function alarmsOf(
+  { spec, metadata, status }: TunnelEndpoint,
+  certificate: OwnCertificateStatus | undefined,
+  now: Date,
+): readonly Condition[] {
+  const expiring = certificate && expiringSoon(certificate, { secretName: spec.tlsSecretName, now })
+  if (!expiring) return withoutCondition(status?.conditions, CERTIFICATE_EXPIRING)
+  return withCondition(status?.conditions, expiring, { type: CERTIFICATE_EXPIRING, generation: metadata.generation, now })
 }
 
 interface Seen {

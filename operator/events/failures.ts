@@ -2,6 +2,7 @@ import { DELETION_HELD, ServerReason, TRANSACTION_IDS_LOW, UPDATE_HELD } from '.
 import type { Condition, Kind, Resource } from '../../crds/kind.ts'
 import { EXTENSIONS_INSTALLED } from '../../crds/shared-instance.ts'
 import { ADDRESSES_USABLE, HEADERS_USABLE, HOSTNAME_KEPT, KEYS_USABLE, type Tunnel } from '../../crds/tunnel.ts'
+import { CERTIFICATE_EXPIRING } from '../../crds/tunnel-endpoint.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { type Clock, systemClock } from '../../shared/timers.ts'
 import type { Cache } from '../../store/cache.ts'
@@ -16,7 +17,7 @@ const CERTIFICATE_FAILED = 'CertificateFailed'
 /** Condition types that are present only while something is wrong, whatever `Ready` is. */
 const ALARMS = [
   ...[KEYS_USABLE, ADDRESSES_USABLE, HEADERS_USABLE, HOSTNAME_KEPT, EXTENSIONS_INSTALLED],
-  ...[TRANSACTION_IDS_LOW, DELETION_HELD, UPDATE_HELD],
+  ...[TRANSACTION_IDS_LOW, DELETION_HELD, UPDATE_HELD, CERTIFICATE_EXPIRING],
 ]
 
 type ConditionFailure = Pick<Failure, 'reason' | 'note'>

@@ -121,6 +121,7 @@ export function orderFor(tunnel: Tunnel, { endpoint, name, held, isShared }: Ord
     organization: slugsOf(namespace).organization,
     isShared: isShared && isOwn,
     isRenewal: held !== undefined,
+    isRenewalOfCa: directory === settings.directoryUrl,
     replaces: directory === settings.directoryUrl ? id : undefined,
   }
 }

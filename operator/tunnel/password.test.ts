@@ -147,7 +147,7 @@ test('a password made with kubectl for years reports its expiry, and is deleted 
 test('a password made with kubectl gets its tunnel as a further owner, and is deleted with it', async () => {
   await using at = await startWithTunnel()
   const first = await at.make('first')
-  const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: first.metadata.uid }
+  const other = { apiVersion: 'v1', kind: 'Pod', name: 'other', uid: first.metadata.uid }
   await at.store.create(TunnelPassword, {
     metadata: { ...inNamespace('second'), ownerReferences: [other] },
     spec: { ...first.spec },

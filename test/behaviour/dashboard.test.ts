@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDashboardClient, type DashboardClient, expectRejection } from '../support/api/dashboard-client.ts'
 import { openDeployment } from '../support/deployment/deployment.ts'
 import { regionId, type Tenant } from '../support/api/tenant.ts'
+import { LATER } from '../support/patience.ts'
 
 /** The dashboard by plain HTTP: its pages, its session, and who may use it. What a browser makes of it is in test/dashboard/. */
 
@@ -13,7 +14,7 @@ let acme: Tenant
 let tunnels: string
 beforeAll(async () => {
   acme = await deployment.namespace()
-  tunnels = `/dashboard/api${acme.path}/tunnels`
+  tunnels = `/dashboard${acme.path}/tunnels`
 })
 afterAll(async () => {
   cleanup.dispose()
@@ -73,17 +74,15 @@ describe('the page', () => {
 })
 
 describe('a session', () => {
-  test('begins with a valid token, in a cookie for the dashboard alone that no script can read', async () => {
+  test('begins with a valid token, in a cookie of this host alone that no script can read', async () => {
     const page = newPage()
     const token = await acme.token('viewer')
     const answer = await page.signIn({ token })
     expect(answer.status).toBe(201)
     expect(answer.text).not.toContain(token)
-    expect(page.setCookie).toMatch(
-      /^__Secure-mooring-session=[\w.-]+; Path=\/dashboard; HttpOnly; Secure; SameSite=Strict; Max-Age=\d+$/,
-    )
+    expect(page.setCookie).toMatch(/^__Host-mooring-session=[\w.-]+; Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=\d+$/)
     expect(page.setCookie).not.toContain(token)
-    const me = await page.send('GET', '/dashboard/api/v1/me')
+    const me = await page.send('GET', '/dashboard/v1/me')
     expect(JSON.parse(me.text)).toMatchObject({
       data: { namespaces: [{ organization: acme.organization, namespace: 'prod', role: 'viewer' }] },
     })
@@ -115,18 +114,22 @@ describe('a session', () => {
   test('reaches the routes of the dedicated listener, which stay unknown to tokens on the shared one', async () => {
     const page = await signedIn('viewer')
     const path = '/v1/databases/create/metadata'
-    expect((await page.send('GET', `/dashboard/api${path}`)).status).toBe(200)
-    expectRejection(await page.send('POST', `/dashboard/api${path}`, { headers: { Origin: undefined } }), '403 forbidden')
-    expectRejection(await page.send('POST', `/dashboard/api${path}`), '405 method_not_allowed')
+    expect((await page.send('GET', `/dashboard${path}`)).status).toBe(200)
+    expectRejection(await page.send('POST', `/dashboard${path}`, { headers: { Origin: undefined } }), '403 forbidden')
+    expectRejection(await page.send('POST', `/dashboard${path}`), '405 method_not_allowed')
     const Authorization = `Bearer ${await acme.token('admin')}`
     expectRejection(await page.send('GET', path, { headers: { Authorization } }), '404 not_found')
   })
 
-  test('ends by signing out', async () => {
+  test('ends by signing out, also for a copy of its cookie', async () => {
     const page = await signedIn()
+    const copy = cleanup.use(createDashboardClient({ url, ca, cookie: page.setCookie }))
+    expect((await copy.send('GET', tunnels)).status).toBe(200)
     expect((await page.send('DELETE', '/dashboard/session')).status).toBe(200)
     expect(page.setCookie).toContain('Max-Age=0')
     expectRejection(await page.send('GET', tunnels), '401 unauthenticated')
+    // Another replica learns of it within two seconds.
+    await expect.poll(async () => (await copy.send('GET', tunnels)).status, LATER).toBe(401)
   })
 
   test.each([
@@ -145,9 +148,10 @@ describe('a session', () => {
 
   test('is not the one that was planted before signing in', async () => {
     const page = cleanup.use(createDashboardClient({ url, ca, cookie: (await signedIn()).setCookie }))
-    const planted = page.setCookie
     await page.signIn({ token: await acme.token('viewer') })
-    expect(page.setCookie).not.toBe(planted)
+    // The planted session is that of an editor.
+    const { data } = JSON.parse((await page.send('GET', '/dashboard/v1/me')).text) as { data: { namespaces: { role: string }[] } }
+    expect(data.namespaces.map(({ role }) => role)).toEqual(['viewer'])
   })
 })
 
@@ -185,12 +189,12 @@ describe('another site', () => {
     expectRejection(await page.send('GET', '/v1/me'), '401 unauthenticated')
     expectRejection(await page.send('POST', `${acme.path}/tunnels`, { body: {} }), '401 unauthenticated')
     const Authorization = `Bearer ${await acme.token('admin')}`
-    expectRejection(await newPage().send('GET', '/dashboard/api/v1/me', { headers: { Authorization } }), '401 unauthenticated')
+    expectRejection(await newPage().send('GET', '/dashboard/v1/me', { headers: { Authorization } }), '401 unauthenticated')
   })
 
   test('nothing but the API is behind the dashboard’s path', async () => {
     const page = await signedIn()
-    for (const path of ['/dashboard/api/docs', '/dashboard/api/healthz', '/dashboard/api/dashboard', '/dashboard/api//v1/me']) {
+    for (const path of ['/dashboard/docs', '/dashboard/healthz', '/dashboard/v1', '/dashboard//v1/me', '/dashboard/v1x/me']) {
       expect((await page.send('GET', path)).status, path).toBe(404)
     }
   })

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { codeOf, fieldsOf } from '../support/api/answers.ts'
 import { freshSlug, openDeployment } from '../support/deployment/deployment.ts'
 import { expectSuccess, type Tenant } from '../support/api/tenant.ts'
+import { LATER } from '../support/patience.ts'
 
 const deployment = openDeployment()
 let acme: Tenant
@@ -81,7 +82,7 @@ describe('namespaces', () => {
     const namespace = { slug, name: 'Staging', organization: acme.organization, createdAt: MILLISECONDS }
     expect(created.body.data).toEqual({ namespace })
     const path = `${namespacesPath()}/${slug}`
-    expect((await deployment.call('GET', path)).body.data).toEqual({ namespace })
+    expect((await deployment.call('GET', path)).body.data).toMatchObject({ namespace })
     expect((await deployment.call('GET', namespacesPath())).body.data.namespaces).toContainEqual(namespace)
     expect(await deployment.call('DELETE', path)).toMatchObject({ status: 200, body: { msg: 'OK', data: {} } })
     expect(codeOf(await deployment.call('GET', path))).toBe('404 not_found')
@@ -91,6 +92,20 @@ describe('namespaces', () => {
     const tenant = await deployment.namespace()
     for (const role of ['viewer', 'editor', 'admin'] as const)
       expect((await tenant.as(role)('GET', '/v1/instances')).status).toBe(200)
+  })
+
+  test('show how much of each quota is used', async () => {
+    const tenant = await deployment.namespace()
+    await tenant.tunnel()
+    await tenant.instance()
+    const quotaOf = async () => (await tenant.as('viewer')('GET', tenant.path)).body.data.namespace.quota
+    const limit = expect.any(Number) as number
+    await expect.poll(quotaOf, LATER).toEqual({
+      instances: { used: 1, limit },
+      databases: { used: 0, limit },
+      tunnels: { used: 1, limit },
+      apiTokens: { used: 0, limit: 20 },
+    })
   })
 
   test('have a slug that is unique in the organization', async () => {

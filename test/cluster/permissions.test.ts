@@ -162,9 +162,11 @@ const TABLE = [
       ...of(['get', 'create', 'patch'], `secrets @ ${TENANT}`),
       ...of(['create', 'delete'], `rolebindings.rbac.authorization.k8s.io @ ${TENANT}`),
       ...of(['bind'], `clusterroles.rbac.authorization.k8s.io:mooring-editor @ ${TENANT}`),
+      ...of(['get', 'patch'], `configmaps:mooring-dashboard-signed-out @ ${SYSTEM}`),
     ],
     mayNot: [
       ...NEVER,
+      ...of(['get', 'list', 'watch', 'create', 'patch', 'delete'], `configmaps @ ${SYSTEM}`),
       ...plurals.flatMap((plural) => of(['update', 'patch'], `${plural}.mooring.dev/status${namespacedOnly(plural)}`)),
       ...of(['create', 'update', 'patch', 'delete'], 'regions.mooring.dev'),
       ...of(['create', 'update', 'patch', 'delete'], 'plans.mooring.dev'),

@@ -80,7 +80,7 @@ const connection = {
   internalHost: 'i',
 }
 
-const ANSWERS = '**/dashboard/api/v1/databases**'
+const ANSWERS = '**/dashboard/v1/databases**'
 
 /** Puts markup into the answers to reads of the pages, after a change. */
 async function changeAnswers(change: (data: Partial<Data>) => object): Promise<void> {
@@ -88,7 +88,7 @@ async function changeAnswers(change: (data: Partial<Data>) => object): Promise<v
   await page.unroute(ANSWERS)
   await page.route(ANSWERS, async (route) => {
     const { pathname, search } = new URL(route.request().url())
-    const { data } = (await expectSuccess(read('GET', pathname.replace('/dashboard/api', '') + search))).body
+    const { data } = (await expectSuccess(read('GET', pathname.replace('/dashboard', '') + search))).body
     await route.fulfill({ json: { msg: 'OK', data: hostile(change(data)) } })
   })
 }

@@ -13,6 +13,8 @@ import { LATER } from '../support/patience.ts'
 
 /** Would run on any page that makes markup of it. */
 const MARKUP = `"><img src=x onerror=pwned=1><svg onload=pwned=1>`
+/** Would turn around the text behind it. */
+const REVERSED = '\u202e'
 const deployment = openDeployment()
 const cleanup = new AsyncDisposableStack()
 const { ca } = deployment.installation
@@ -31,7 +33,7 @@ beforeAll(async () => {
     authorizedKeys: [`${user.publicKey.split(' ').slice(0, 2).join(' ')} ${MARKUP}`],
     liveHeaderModifications: [{ name: 'X-Markup', value: MARKUP, type: 'request' }],
   }
-  const body = { name: MARKUP, regionId: await regionId(deployment.call), config }
+  const body = { name: REVERSED + MARKUP, regionId: await regionId(deployment.call), config }
   tunnel = (await expectSuccess(deployment.call('POST', `${acme.path}/tunnels`, { token, body }))).body.data.tunnel
   await expectSuccess(deployment.call('POST', `${acme.path}/tunnels/${tunnel.id}/passwords`, { token }))
   await user.forward(tunnel, port)
@@ -98,7 +100,7 @@ test('paths and methods of visitors, in the live tail and its details', async ()
 })
 
 test.each([
-  ['the list of tunnels', [], MARKUP],
+  ['the list of tunnels', [], `‹U+202E›${MARKUP}`],
   ['the overview', ['overview'], 'Top client addresses'],
   ['the settings', ['settings'], 'Headers to set'],
   ['the passwords', ['passwords'], MARKUP],
@@ -118,5 +120,5 @@ test('a name in the question before a deletion, and errors that quote the input'
   await page.getByRole('button', { name: 'Explain' }).click()
   await expectText('This must begin with /')
   await page.getByRole('button', { name: 'Delete' }).click()
-  await expectText(`Delete ${MARKUP}?`)
+  await expectText(`Delete ‹U+202E›${MARKUP}?`)
 })

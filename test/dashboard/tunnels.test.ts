@@ -95,6 +95,22 @@ test('the live tail shows requests as they are answered, follows filters, and pa
   page.expectNoFaults()
 })
 
+test('a live tail that was refused connects again, and shows what it missed', async () => {
+  let refusals = 1
+  const STREAM = /requests\?.*follow=true/
+  await page.route(STREAM, (route) => {
+    refusals -= 1
+    return refusals < 0 ? route.continue() : route.fulfill({ status: 503, json: { msg: 'starting' } })
+  })
+  await openTab('Overview')
+  await openTab('Live requests')
+  await page.getByText('interrupted, connecting again').waitFor()
+  await go('/while/away')
+  await page.getByText('live', { exact: true }).waitFor()
+  await vi.waitFor(async () => expect(await rows().first().textContent()).toContain('/while/away'), LATER)
+  await page.unroute(STREAM)
+})
+
 test('the overview shows numbers, a chart and the client addresses of each window', async () => {
   await openTab('Overview')
   const tile = (name: string) => page.getByRole('region', { name, exact: true })

@@ -45,7 +45,7 @@ test('the ready file has the URLs, ports and files of the deployment', async () 
     token: expect.stringMatching(JWT) as string,
     ca: join(mooring.dataDir, 'ca.pem'),
     ...{ sshHost: '127.0.0.1', sshPort: PORT, httpPort: PORT, httpsPort: PORT },
-    dashboardUrl: expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+\/dashboard#code=[\w-]{32}$/) as string,
+    dashboardUrl: expect.stringMatching(/^http:\/\/dashboard\.localhost:\d+\/dashboard#code=[\w-]{32}$/) as string,
     domain: 'tunnel.localhost',
     metricsUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/metrics$/) as string,
     regionId: 1,

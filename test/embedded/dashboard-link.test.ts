@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +10,13 @@ import { LATER } from '../support/patience.ts'
 
 /** The link of `npm start` that signs in to the dashboard. */
 
+/** Status of the page for a `Host`, as a browser sends it that resolves the name to loopback. */
+async function statusAt(url: string, host: string): Promise<number | undefined> {
+  const [response] = (await once(get(`${url}/dashboard`, { headers: { host } }), 'response')) as [IncomingMessage]
+  response.resume()
+  return response.statusCode
+}
+
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 
@@ -17,17 +25,20 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
   cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
   const first = await startMooring({ dataDir, args: ['--log-level', 'trace'] })
   const ca = await readFile(first.ready.ca, 'utf8')
-  const { dashboardUrl, sharedUrl } = first.ready
+  const { dashboardUrl, sharedUrl, sharedHttpUrl } = first.ready
   // The text follows the ready file.
   await expect.poll(() => first.output(), LATER).toContain(dashboardUrl)
   const link = new URL(dashboardUrl)
   // Browsers send no fragment, so that the code reaches the server by the page alone.
-  expect([link.origin, link.pathname, link.search]).toEqual([sharedUrl, '/dashboard', ''])
+  const { port } = new URL(sharedHttpUrl ?? '')
+  expect([link.origin, link.pathname, link.search]).toEqual([`http://dashboard.localhost:${port}`, '/dashboard', ''])
+  expect(await statusAt(sharedHttpUrl ?? '', link.host)).toBe(200)
+  expect(await statusAt(sharedHttpUrl ?? '', `other.localhost:${port}`)).toBeGreaterThanOrEqual(400)
   const code = link.hash.replace('#code=', '')
 
   using page = createDashboardClient({ url: sharedUrl, ca })
   expect((await page.signIn({ code })).status).toBe(201)
-  const me = await page.send('GET', '/dashboard/api/v1/me')
+  const me = await page.send('GET', '/dashboard/v1/me')
   expect(JSON.parse(me.text)).toMatchObject({ data: { user: 'local:admin' } })
   using late = createDashboardClient({ url: sharedUrl, ca })
   expectRejection(await late.signIn({ code }), '401 unauthenticated')
@@ -39,7 +50,7 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
   await ended
   const second = cleanup.use(await startMooring({ dataDir }))
   using again = createDashboardClient({ url: second.ready.sharedUrl, ca, cookie: page.setCookie })
-  expect((await again.send('GET', '/dashboard/api/v1/me')).status).toBe(200)
+  expect((await again.send('GET', '/dashboard/v1/me')).status).toBe(200)
   using old = createDashboardClient({ url: second.ready.sharedUrl, ca })
   expectRejection(await old.signIn({ code }), '401 unauthenticated')
   await first[Symbol.asyncDispose]()

@@ -1,15 +1,19 @@
 import type { Instance } from '../../api/types.ts'
 import { Card, Code, Facts } from '../../parts/basics.tsx'
+import { Samples } from '../../parts/samples.tsx'
 
 /** Connection string and its parts, from a response with credentials. */
 export function Credentials({ instance }: { instance: Instance }) {
-  const { uri, host, port, user, name, password, tls } = instance
+  const { motor, uri, host, port, user, name, password, tls } = instance
   return (
     <Card title="Connection" class="once">
       <p>
         Copy the connection string now: this page does <strong>not keep it</strong>.
       </p>
       {uri !== null && <Code label="Connection string" text={uri} />}
+      {uri !== null && host !== null && port !== null && user !== null && name !== null && password !== null && (
+        <Samples parts={{ motor, uri, host, port, user, password, database: name }} />
+      )}
       <details>
         <summary>Its parts</summary>
         <Facts

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../../access.ts'
 import type { Instance } from '../../api/types.ts'
+import { AddLink } from '../../parts/add-link.tsx'
 import { Empty, Failure, Loading } from '../../parts/basics.tsx'
 import { Icon } from '../../parts/icons.tsx'
 import { Link } from '../../parts/navigation.tsx'
@@ -24,10 +25,7 @@ export function DatabasesPage({ access }: { access: Access }) {
   })
   const [text, setText] = useState('')
   const add = access.role !== 'viewer' && (
-    <Link class="button primary" to={pathOf(access, 'databases', 'new')}>
-      <Icon name="plus" />
-      New database
-    </Link>
+    <AddLink {...{ access, counted: 'instances', to: pathOf(access, 'databases', 'new') }}>New database</AddLink>
   )
   return (
     <>

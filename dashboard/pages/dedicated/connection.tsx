@@ -1,9 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import type { DatabaseConnection } from '../../api/types.ts'
 import { Card, Code, Copy, Facts } from '../../parts/basics.tsx'
+import { Samples } from '../../parts/samples.tsx'
+
+interface ConnectionProps {
+  readonly connection: DatabaseConnection
+  readonly motor: string
+  readonly isPrivate: boolean
+}
 
 /** Connection string and its parts, each with a button to copy it. */
-export function Connection({ connection, isPrivate }: { connection: DatabaseConnection; isPrivate: boolean }) {
+export function Connection({ connection, motor, isPrivate }: ConnectionProps) {
   const { uri, host, internalHost, port, database, user, password, ca, ssh } = connection
   return (
     <Card title="Connection" class="once">
@@ -12,6 +19,7 @@ export function Connection({ connection, isPrivate }: { connection: DatabaseConn
         {isPrivate && ' The database is in the private network: clients outside of it cannot connect.'}
       </p>
       <Code label="Connection string" text={uri} />
+      <Samples parts={{ motor, uri, host, port, user, password, database }} />
       <Facts
         rows={[
           part('Host', host),

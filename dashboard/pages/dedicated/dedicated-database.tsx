@@ -13,6 +13,7 @@ import { DatabaseStatus, StatusReason } from './database-status.tsx'
 import { Monitoring } from './monitoring.tsx'
 import { NetworkCard, PlanCard } from './settings-cards.tsx'
 import { SshTunnel } from './ssh-tunnel.tsx'
+import { UsageCard } from './usage-card.tsx'
 import { DATABASES, useDatabases } from './use-databases.ts'
 
 /** One dedicated database: state, connection on demand, settings, actions, audit entries. */
@@ -39,7 +40,7 @@ export function DedicatedDatabasePage({ access, id }: { access: Access; id: stri
       </div>
       <Failure failure={failure} />
       <StatusReason database={database} />
-      {connection && <Connection connection={connection} isPrivate={database.privateNetwork} />}
+      {connection && <Connection connection={connection} motor={database.engine} isPrivate={database.privateNetwork} />}
       <div class="columns">
         <About database={database} />
         {canEdit && (
@@ -48,6 +49,7 @@ export function DedicatedDatabasePage({ access, id }: { access: Access; id: stri
         <PlanCard {...settings} />
         <NetworkCard {...settings} />
         <SshTunnel {...settings} />
+        <UsageCard path={path} />
       </div>
       <Monitoring {...settings} />
       <BackupsCard {...settings} access={access} />

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../../access.ts'
 import type { DedicatedDatabase } from '../../api/types.ts'
+import { AddLink } from '../../parts/add-link.tsx'
 import { Empty, Failure, Loading, Time } from '../../parts/basics.tsx'
 import { Icon } from '../../parts/icons.tsx'
 import { Link } from '../../parts/navigation.tsx'
@@ -14,10 +15,7 @@ import { useDatabases } from './use-databases.ts'
 export function DedicatedDatabasesPage({ access }: { access: Access }) {
   const { databases, isCut, failure } = useDatabases(access)
   const add = access.role !== 'viewer' && (
-    <Link class="button primary" to={pathOf(access, 'dedicated', 'new')}>
-      <Icon name="plus" />
-      New dedicated database
-    </Link>
+    <AddLink {...{ access, counted: 'databases', to: pathOf(access, 'dedicated', 'new') }}>New dedicated database</AddLink>
   )
   return (
     <>

@@ -1,9 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ApiFailure, call, query, streamUrl } from '../../api/client.ts'
+import { type ApiFailure, call, query } from '../../api/client.ts'
+import { followEvents, type StreamState } from '../../api/follow-events.ts'
 import type { TunnelRequest } from '../../api/types.ts'
 import { createTail, KEPT, type Tail } from '../../live-tail.ts'
 
-export type StreamState = 'connecting' | 'live' | 'interrupted'
+/** Maximum of requests that the stream sends a second; a person reads fewer. */
+const SAMPLE = 200
+/** Time in milliseconds for which a count of skipped requests is shown. */
+const SKIPPED_MS = 2_500
 
 export interface RequestStream {
   readonly requests: readonly TunnelRequest[]
@@ -12,6 +16,8 @@ export interface RequestStream {
   readonly isPaused: boolean
   /** Requests that arrived since the pause. */
   readonly missed: number
+  /** What the page shows of the requests of the last second. Undefined while it shows all of them. */
+  readonly sample: { readonly shown: number; readonly of: number } | undefined
   readonly pause: (paused: boolean) => void
 }
 
@@ -26,6 +32,7 @@ export function useRequestStream(path: string, filters: Filters): RequestStream 
   const [state, setState] = useState<StreamState>('connecting')
   const [failure, setFailure] = useState<ApiFailure>()
   const [isPaused, setPaused] = useState(false)
+  const [skipped, setSkipped] = useState(0)
   const search = query(filters)
 
   useEffect(() => {
@@ -44,33 +51,34 @@ export function useRequestStream(path: string, filters: Filters): RequestStream 
     current.clear()
     setState('connecting')
     setFailure(undefined)
-    const first = call<{ requests: readonly TunnelRequest[] }>('GET', `${path}${query({ ...filters, limit: '100' })}`, {
-      signal: stop.signal,
-    })
-    first.then(
-      ({ data }) => {
+    setSkipped(0)
+    let fading: ReturnType<typeof setTimeout> | undefined
+    const close = followEvents({
+      path: `${path}${query({ ...filters, follow: 'true', sample: String(SAMPLE) })}`,
+      async catchUp() {
+        const log = `${path}${query({ ...filters, limit: '100' })}`
+        const { data } = await call<{ requests: readonly TunnelRequest[] }>('GET', log, { signal: stop.signal })
         current.seed(data.requests)
         repaint()
-        open()
       },
-      (error: unknown) => {
-        if (error instanceof ApiFailure) setFailure(error)
+      onState: setState,
+      onFailure: setFailure,
+      events: {
+        request(data) {
+          current.push(data as TunnelRequest)
+          schedule()
+        },
+        skipped(data) {
+          clearTimeout(fading)
+          setSkipped((data as { count: number }).count)
+          fading = setTimeout(() => setSkipped(0), SKIPPED_MS)
+        },
       },
-    )
-    let source: EventSource | undefined
-    function open(): void {
-      if (stop.signal.aborted) return
-      source = new EventSource(streamUrl(`${path}${query({ ...filters, follow: 'true' })}`))
-      source.addEventListener('open', () => setState('live'))
-      source.addEventListener('error', () => setState('interrupted'))
-      source.addEventListener('request', ({ data }: MessageEvent<string>) => {
-        current?.push(JSON.parse(data) as TunnelRequest)
-        schedule()
-      })
-    }
+    })
     return () => {
       stop.abort()
-      source?.close()
+      close()
+      clearTimeout(fading)
       cancelAnimationFrame(frame)
     }
   }, [path, search])
@@ -80,5 +88,7 @@ export function useRequestStream(path: string, filters: Filters): RequestStream 
     tail.current?.flush()
     setPaused(paused)
   }
-  return { requests: tail.current.shown.slice(0, KEPT), state, failure, isPaused, missed: tail.current.missed, pause }
+  const sample = skipped === 0 ? undefined : { shown: SAMPLE, of: SAMPLE + skipped }
+  const { shown, missed } = tail.current
+  return { requests: shown.slice(0, KEPT), state, failure, isPaused, missed, sample, pause }
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { TunnelRequest } from '../../api/types.ts'
 import { otherMessages } from '../../field-messages.ts'
-import { bytes, duration, fullTime } from '../../format.ts'
+import { bytes, duration, fullTime, longNumber } from '../../format.ts'
 import { Facts, Failure, Pill } from '../../parts/basics.tsx'
 import { Choice, TextField } from '../../parts/form.tsx'
 import { Icon } from '../../parts/icons.tsx'
@@ -88,11 +88,16 @@ export function RequestsTab({ access, tunnel }: TunnelTabProps) {
   )
 }
 
-function StreamBar({ stream: { state, isPaused, missed, pause, requests } }: { stream: RequestStream }) {
+function StreamBar({ stream: { state, isPaused, missed, sample, pause, requests } }: { stream: RequestStream }) {
   return (
     <div class="stream-bar">
       <StreamPill state={state} isPaused={isPaused} />
       <span class="sub">the newest {requests.length}</span>
+      {sample && (
+        <span class="sub" role="status">
+          showing {sample.shown} of about {longNumber(sample.of)} requests a second
+        </span>
+      )}
       <button type="button" class="button small" aria-pressed={isPaused} onClick={() => pause(!isPaused)}>
         <Icon name={isPaused ? 'play' : 'pause'} />
         {isPaused ? `Continue${missed > 0 ? ` (${missed} new)` : ''}` : 'Pause'}

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../../access.ts'
 import type { Tunnel } from '../../api/types.ts'
+import { AddLink } from '../../parts/add-link.tsx'
 import { Empty, Failure, Loading, Time } from '../../parts/basics.tsx'
 import { Icon } from '../../parts/icons.tsx'
 import { Link } from '../../parts/navigation.tsx'
@@ -20,12 +21,7 @@ export function TunnelsPage({ access }: { access: Access }) {
   const { data, failure } = useData<TunnelsData>(`${apiPath(access, 'tunnels')}?limit=200`, { everyMs: POLL_MS })
   const [text, setText] = useState('')
   const canEdit = access.role !== 'viewer'
-  const add = canEdit && (
-    <Link class="button primary" to={pathOf(access, 'tunnels', 'new')}>
-      <Icon name="plus" />
-      New tunnel
-    </Link>
-  )
+  const add = canEdit && <AddLink {...{ access, counted: 'tunnels', to: pathOf(access, 'tunnels', 'new') }}>New tunnel</AddLink>
   return (
     <>
       <div class="page-head">

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { IssuerNames, isParameterValue, issuersIn, type Permission, recordFor, recordProblem } from './persistent-record.ts'
+import { hashedUris, IssuerNames, isParameterValue, issuersIn, type Permission, recordFor, recordProblem } from './persistent-record.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
 const SECONDS = NOW / 1_000
 const ACCOUNT = 'https://ca.example/acct/123'
-const WILDCARD: Permission = { identifier: '*.t.example', issuers: ['authority.example', 'ca.example'], accountUrl: ACCOUNT }
+const WILDCARD: Permission = { identifier: '*.t.example', issuers: ['authority.example', 'ca.example'], accountUris: [ACCOUNT] }
 const SINGLE: Permission = { ...WILDCARD, identifier: '0123456789abcdef.t.example' }
 const OWN = `authority.example; accounturi=${ACCOUNT}`
 
@@ -90,4 +90,12 @@ test.each([
   ['https://ca.example/é', false],
 ])('the account URL %s can be in a record: %s', (url, isPossible) => {
   expect(isParameterValue(url)).toBe(isPossible)
+})
+
+test('from draft 02 on, the account is a hash for the domain, or one for all domains', () => {
+  const thumbprint = 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'
+  const account = { prefix: 'https://ca.example/account-hash/', thumbprint, accountUrl: ACCOUNT }
+  const [forDomain, forAll] = hashedUris('*.example.com', account)
+  expect([forDomain, forAll]).toEqual(['5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw', 'NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug'].map((hash) => `https://ca.example/account-hash/sha-256/${hash}`))
+  expect(hashedUris('a.example.com', account)[0]).toBe(forAll)
 })

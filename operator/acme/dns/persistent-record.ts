@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 
 /**
@@ -6,6 +7,8 @@ import { z } from 'zod'
  *
  *     _validation-persist.{domain} TXT "{issuer}; accounturi={URL of the account}; policy=wildcard"
  *     *.{domain}                   TXT "{issuer}; accounturi={URL of the account}"
+ *
+ * From draft 02 on, a hash of account, key and domain replaces the URL.
  */
 export interface PersistentRecord {
   readonly name: string
@@ -18,7 +21,8 @@ export interface Permission {
   readonly identifier: string
   /** Issuer domain names, at least one. The CA accepts each of them. */
   readonly issuers: readonly string[]
-  readonly accountUrl: string
+  /** Values of `accounturi` that the CA accepts, at least one. The first one is shown. */
+  readonly accountUris: readonly string[]
 }
 
 const LABEL = '_validation-persist'
@@ -42,6 +46,30 @@ export function issuersIn(identities: readonly string[] | undefined): readonly s
 /** Whether a URL can be the value of a parameter (RFC 8659, section 4.2). */
 export const isParameterValue = (url: string): boolean => /^[!-:<-~]{1,500}$/.test(url)
 
+/** Account whose hash is in a record. */
+export interface HashedAccount {
+  /** `accountHashPrefix` of the directory. */
+  readonly prefix: string
+  /** Thumbprint of the account's key (RFC 7638). */
+  readonly thumbprint: string
+  readonly accountUrl: string
+}
+
+/**
+ * Returns the values of `accounturi` that draft 02 accepts for a domain name: with the hash for that name, and with the one for all names (`*`). The record
+ * of single certificates is one for all names, so its value comes first.
+ */
+export function hashedUris(identifier: string, account: HashedAccount): readonly string[] {
+  const uris = [hashedUri(identifier.replace(/^\*\./, ''), account), hashedUri('*', account)]
+  return isWildcard(identifier) ? uris : uris.toReversed()
+}
+
+function hashedUri(name: string, { prefix, thumbprint, accountUrl }: HashedAccount): string {
+  const length = Buffer.of(Buffer.byteLength(name))
+  const hash = createHash('sha256').update(Buffer.concat([length, Buffer.from(name + thumbprint + accountUrl)]))
+  return `${prefix}sha-256/${hash.digest('base64url')}`
+}
+
 const isWildcard = (identifier: string): boolean => identifier.startsWith('*.')
 
 /** Returns the name at which the CA looks for the record of a domain name. */
@@ -51,8 +79,8 @@ export const persistentName = (identifier: string): string => `${LABEL}.${identi
  * Returns the record that the administrator is to create. For tunnels with certificates of their own, the CA asks for a name per tunnel,
  * and one wildcard record of DNS answers for all names (RFC 4592).
  */
-export function recordFor({ identifier, issuers, accountUrl }: Permission): PersistentRecord {
-  const value = `${issuers[0] ?? ''}; accounturi=${accountUrl}`
+export function recordFor({ identifier, issuers, accountUris }: Permission): PersistentRecord {
+  const value = `${issuers[0] ?? ''}; accounturi=${accountUris[0] ?? ''}`
   if (isWildcard(identifier)) return { name: persistentName(identifier), value: `${value}; policy=${POLICY}` }
   return { name: `*.${identifier.slice(identifier.indexOf('.') + 1)}`, value }
 }
@@ -89,10 +117,10 @@ function parametersProblem(parameters: readonly string[], permission: Permission
   return tagsProblem(tags, permission) ?? endProblem(tags.get('persistuntil'), now)
 }
 
-function tagsProblem(tags: ReadonlyMap<string, string>, { identifier, accountUrl }: Permission): string | undefined {
+function tagsProblem(tags: ReadonlyMap<string, string>, { identifier, accountUris }: Permission): string | undefined {
   const account = tags.get('accounturi')
   if (account === undefined) return 'which lacks accounturi'
-  if (account !== accountUrl) return 'whose accounturi is that of another account'
+  if (!accountUris.includes(account)) return 'whose accounturi is that of another account'
   return isWildcard(identifier) && tags.get('policy')?.toLowerCase() !== POLICY ? `which lacks policy=${POLICY}` : undefined
 }
 

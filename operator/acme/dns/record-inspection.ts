@@ -3,6 +3,7 @@ import { MooringError } from '../../../shared/errors.ts'
 import type { Accounts } from '../account.ts'
 import { AcmeError } from '../acme-error.ts'
 import {
+  hashedUris,
   isParameterValue,
   issuersIn,
   type Permission,
@@ -20,6 +21,8 @@ export interface Inspection {
   readonly identifier: string
   /** Issuer domain names of the challenge; undefined before the order: those of the directory count. */
   readonly issuers?: readonly string[] | undefined
+  /** Whether the record has a hash of the account (draft 02) in place of its URL; undefined before the order: the directory counts. */
+  readonly isHashed?: boolean | undefined
 }
 
 export interface Inspected {
@@ -38,17 +41,26 @@ export function createRecordInspector({
   accounts,
   now,
 }: {
-  readonly accounts: Pick<Accounts, 'open'>
+  readonly accounts: Pick<Accounts, 'open' | 'thumbprint'>
   readonly now: () => Date
 }): InspectRecord {
-  async function permissionFor({ settings, identifier, issuers }: Inspection): Promise<Permission | undefined> {
+  async function permissionFor({ settings, identifier, issuers, isHashed }: Inspection): Promise<Permission | undefined> {
     const { client, url: accountUrl } = await accounts.open(settings)
-    if (!isParameterValue(accountUrl)) {
+    const { meta = {} } = await client.directory()
+    const { accountHashPrefix: prefix, issuerDomainNames, caaIdentities } = meta
+    const hashes = isHashed ?? prefix !== undefined
+    if (hashes && prefix === undefined)
+      throw new AcmeError('acme_invalid_answer', 'the directory of the certificate authority has no accountHashPrefix')
+    const accountUris =
+      hashes && prefix !== undefined
+        ? hashedUris(identifier, { prefix, accountUrl, thumbprint: await accounts.thumbprint(settings) })
+        : [accountUrl]
+    if (!accountUris.every(isParameterValue)) {
       const why = 'the URL of the account has characters that a record of dns-persist-01 cannot have'
       throw new AcmeError('acme_rejected', `${why}: choose another challenge`)
     }
-    const names = issuers ?? issuersIn((await client.directory()).meta?.caaIdentities)
-    return names && { identifier, issuers: names, accountUrl }
+    const names = issuers ?? issuersIn(hashes ? issuerDomainNames : caaIdentities)
+    return names && { identifier, issuers: names, accountUris }
   }
 
   async function lookedUp(permission: Permission, { nameservers }: AcmeSettings): Promise<Omit<Inspected, 'record'>> {

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -78,6 +81,10 @@ test('the link opens the namespace and leaves no code in the address; used again
   page.on('request', (request) => asked.push(`${request.url()} ${JSON.stringify(request.headers())}`))
   await page.goto(mooring.ready.dashboardUrl)
   await page.waitForURL('**/dashboard/o/default/default/tunnels')
+  // Plain HTTP, so that no certificate warning comes first. The browser keeps the cookie nevertheless.
+  expect(page.url()).toMatch(/^http:\/\/dashboard\.localhost:/)
+  await page.reload()
+  await page.getByRole('heading', { name: 'Tunnels' }).waitFor()
   const code = mooring.ready.dashboardUrl.replace(/.*#code=/, '')
   expect(asked.filter((request) => request.includes(code))).toEqual([])
   expect(await page.evaluate('location.href + document.referrer')).not.toContain(code)
@@ -87,6 +94,45 @@ test('the link opens the namespace and leaves no code in the address; used again
   await late.goto(mooring.ready.dashboardUrl)
   await late.getByText('this link was used before or is too old').waitFor()
   expect(late.url()).not.toContain(code)
+})
+
+test('a page of a tunnel or a dev server can neither read, plant nor use the session', async () => {
+  const cookies: string[] = []
+  const planted = '__Host-mooring-session=planted; Path=/; Secure'
+  await using dev = createServer((req, res) => {
+    cookies.push(req.headers.cookie ?? '')
+    res.setHeader('Set-Cookie', [planted, `${planted}; Domain=localhost`, `${planted}; Domain=dashboard.localhost`])
+    res.setHeader('Content-Type', 'text/html').end('<p>Dev server</p>')
+  }).listen(0, '127.0.0.1')
+  await once(dev, 'listening')
+  const { port } = dev.address() as AddressInfo
+
+  const page = await browser.page()
+  const { origin } = new URL(mooring.ready.dashboardUrl)
+  await page.goto(`${origin}/dashboard`)
+  await page.getByLabel('Token').fill(mooring.ready.token)
+  await page.getByLabel('Token').press('Enter')
+  await page.waitForURL('**/tunnels')
+  const [session] = await page.context().cookies(origin)
+  expect(session).toMatchObject({ name: '__Host-mooring-session', httpOnly: true, secure: true, sameSite: 'Strict' })
+
+  for (const host of ['127.0.0.1', 'localhost', `0123456789abcdef.${mooring.ready.domain}`]) {
+    const foreign = await page.context().newPage()
+    await foreign.goto(`http://${host}:${port}/dashboard`)
+    for (const domain of ['', '; Domain=localhost', '; Domain=dashboard.localhost'])
+      await foreign.evaluate(`document.cookie = ${JSON.stringify(planted + domain)}`)
+    const read = `fetch(${JSON.stringify(`${origin}/dashboard/v1/me`)}, { credentials: 'include' }).then((answer) => answer.text(), String)`
+    expect(await foreign.evaluate(read), host).toContain('TypeError')
+    const used = `fetch('${origin}/dashboard${TUNNELS}', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{"name":"x"}' }).then(String, String)`
+    await foreign.evaluate(used)
+    await foreign.close()
+  }
+  expect(cookies.filter((cookie) => cookie.includes(session?.value ?? 'planted'))).toEqual([])
+  expect(await page.context().cookies(origin)).toEqual([session])
+  await page.reload()
+  await page.getByRole('heading', { name: 'Tunnels' }).waitFor()
+  expect((await expectSuccess(mooring.call('GET', TUNNELS))).body.data.tunnels).toHaveLength(1)
+  dev.closeAllConnections()
 })
 
 test.each(['light', 'dark'] as const)('the overview shows the day, in %s', async (colorScheme) => {

@@ -43,7 +43,7 @@ export interface Data {
   readonly backups: readonly Backup[]
   readonly organization: Named
   readonly organizations: readonly Named[]
-  readonly namespace: Named
+  readonly namespace: Named & { readonly quota?: Readonly<Record<string, { readonly used: number; readonly limit: number }>> }
   readonly namespaces: readonly Named[]
   readonly member: Member
   readonly members: readonly Member[]
