@@ -141,7 +141,7 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
   },
   {
     argv: ['--acme-directory', 'https://user:pass/@word@ca.example/directory'],
-    says: '--acme-directory must be an https URL without user, query and fragment, not "https://…@ca.example/directory".',
+    says: '--acme-directory must be letsencrypt, staging, or an https URL without user, query and fragment, not "https://…@ca.example/directory".',
   },
   { argv: ['--backup-dir='], says: '--backup-dir must be a path, not "".' },
   { argv: ['--backup-s3', '/backups'], says: '--backup-s3 must be s3://bucket or s3://bucket/prefix: a bucket of 3 to 63' },
@@ -200,7 +200,10 @@ test.each<{ argv: string[]; env?: Record<string, string>; says: string }>([
     says: '--acme-dns-… and --acme-tsig-… are settings of --acme-challenge dns-01.',
   },
   { argv: ['--acme-dns-server', 'a b'], says: '--acme-dns-server must be a host name or an IP address' },
-  { argv: ['--acme-directory', 'http://ca.example/dir'], says: '--acme-directory must be an https URL without user, query' },
+  {
+    argv: ['--acme-directory', 'http://ca.example/dir'],
+    says: '--acme-directory must be letsencrypt, staging, or an https URL without user, query',
+  },
   { argv: ['--acme-email', 'me'], says: '--acme-email must be an e-mail address, not "me".' },
   { argv: ['--acme-nameservers', 'dns.example'], says: '--acme-nameservers must be IP addresses of DNS servers' },
   { argv: ['--write-rate', '41'], says: '--write-burst must be at least --write-rate, which is 41.' },

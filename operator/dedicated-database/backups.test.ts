@@ -130,7 +130,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'whose restore has begun goes on without the archive',
     seen: { ...fresh(RESTORE), server: dedicatedServer(), isOpen: true },
-    does: ['secret', 'adopt', 'claim', 'admit', 'verify'],
+    does: ['secret', 'adopt', 'claim', 'admit', 'verify', 'extensions'],
     ...{ phase: 'running', reason: 'Running' },
   },
   { name: 'with the add-on in force needs nothing', seen: running(RECOVERY), phase: 'running', reason: 'Running' },

@@ -81,7 +81,7 @@ test.each([
   { does: 'of 6 days is announced a day before its end', days: 6, left: 0.9, isSoon: true },
   { does: 'of a year is announced two weeks before its end', days: 365, left: 14.1, isSoon: false },
   { does: 'that has expired is another condition', days: 90, left: -1, isSoon: false, status: 'expired' as const },
-])('a certificate $does', ({ days, left, isSoon, status = 'valid' }) => {
+])('a certificate $does', ({ days, left, isSoon, status = 'valid' as const }) => {
   const [obtainedAt, expiresAt] = [new Date(0).toISOString(), new Date(days * DAY).toISOString()]
   const about = { secretName: 'tunnels-tls', now: new Date((days - left) * DAY) }
   const condition = expiringSoon({ status, obtainedAt, expiresAt }, about)

@@ -1,6 +1,6 @@
 import { Organization } from '../../../crds/organization.ts'
 import { type Cache, type CacheDeps, createCache } from '../../../store/cache.ts'
-import { type Store, type WatchEvent, type WatchOptions, StoreCode, StoreError } from '../../../store/port.ts'
+import { type Key, keyOf, type Store, type WatchEvent, type WatchOptions, StoreCode, StoreError } from '../../../store/port.ts'
 import { createVirtualClock, type VirtualClock, settle } from '../clocks.ts'
 import type { Kind, Resource } from '../../../crds/kind.ts'
 import { createCacheView, type Indexes } from '../../../store/cache-view.ts'
@@ -159,9 +159,19 @@ export interface SettableCache<K extends Kind> {
 /** Creates a cache whose content a test sets, for code that reads a cache without waiting. */
 export function settableCache<K extends Kind>(kind: K, indexes?: Indexes<K>): SettableCache<K> {
   const view = createCacheView(indexes)
+  const listeners = new Set<(changed: Key) => void>()
+  const notify = (object: Resource<K>) => listeners.forEach((listener) => listener(keyOf(object)))
   return {
-    put: (...objects) => objects.forEach((object) => view.put(object)),
-    remove: (object) => void view.remove(object),
+    put: (...objects) => {
+      for (const object of objects) {
+        view.put(object)
+        notify(object)
+      }
+    },
+    remove: (object) => {
+      view.remove(object)
+      notify(object)
+    },
     cache: {
       kind,
       run: () => Promise.resolve(),
@@ -172,7 +182,10 @@ export function settableCache<K extends Kind>(kind: K, indexes?: Indexes<K>): Se
       byIndex: (index, value) => view.byIndex(index, value),
       count: (options = {}) => view.count(options),
       countByIndex: (index, value) => view.countByIndex(index, value),
-      onChange: () => () => undefined,
+      onChange: (listener) => {
+        listeners.add(listener)
+        return () => void listeners.delete(listener)
+      },
       waitFor: () => Promise.reject(new Error('a settable cache does not wait')),
     },
   }
