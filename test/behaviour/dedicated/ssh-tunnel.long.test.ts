@@ -122,7 +122,7 @@ test('a private database is reached through its SSH tunnel, from the addresses o
   expect(codeOf(await editor()('POST', `${databasePath(hidden)}/ssh-passwords`, { body: {} }))).toBe('409 conflict')
 
   // It comes back with another hostname.
-  await patch(hidden, withKey())
+  await patch(hidden, { firewallRules: null, ...withKey() })
   const again = await vi.waitFor(async () => {
     const now = await untilRunning(editor(), hidden)
     expect(now.connection?.ssh?.hostname).toMatch(/^[0-9a-f]{16}$/)
