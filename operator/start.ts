@@ -175,7 +175,11 @@ function openTunnels(parts: TunnelParts) {
     ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
-  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
+  const addressGuard = createAddressGuard({
+    privateAddresses: settings.webhookPrivateAddresses,
+    allowedNetworks: settings.webhookAllowedNetworks,
+    own: { domains: () => endpoints.list().map(({ spec }) => spec.domain) },
+  })
   const acme = createAcme({ store, endpoints, registry, now: () => new Date() })
   const issuers = { local: localIssuer(() => ca), acme }
   return { ...ofTunnels, runtime, journal, digest, webhookSecrets, addressGuard, issuers }
