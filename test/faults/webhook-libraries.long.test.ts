@@ -1,6 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
@@ -9,11 +8,11 @@ import { messageHeaders } from '../../operator/webhooks/signatures.ts'
 import { createWebhookSecrets } from '../../shared/webhook-secrets.ts'
 import { tunnelWebhook } from '../builders/resources.ts'
 import { freePort } from '../support/free-port.ts'
+import { PYTHON } from '../support/python.ts'
 import { startReceiver } from '../support/webhooks/receiver.ts'
 
 /** Signatures as the published libraries of Standard Webhooks for Python and Node verify them, and the receivers of docs/webhooks.md. */
 
-const PYTHON = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'mooring-tests/python/bin/python')
 const VERIFY = `
 import json, sys
 from standardwebhooks import Webhook
