@@ -55,8 +55,13 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   const { journalFiles: login, dataDir } = settings
   const journal =
     login && cleanup.use(await openApiJournal({ login, directory: join(dataDir, 'spool'), log, registry: metrics.registry }))
-  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
-  const tunnels = journal ? { ...createTunnelCaches(cacheSet), journal, addressGuard } : undefined
+  const ofTunnels = journal ? createTunnelCaches(cacheSet) : undefined
+  const addressGuard = createAddressGuard({
+    privateAddresses: settings.webhookPrivateAddresses,
+    allowedNetworks: settings.webhookAllowedNetworks,
+    own: { domains: () => ofTunnels?.endpoints.list().map(({ spec }) => spec.domain) ?? [] },
+  })
+  const tunnels = ofTunnels && journal ? { ...ofTunnels, journal, addressGuard } : undefined
 
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()

@@ -90,7 +90,6 @@ export const TunnelWebhook = defineKind({
     { name: 'Tunnel', type: 'string', jsonPath: '.spec.tunnelRef.name' },
     { name: 'Enabled', type: 'boolean', jsonPath: '.spec.enabled' },
     ...READY_COLUMNS,
-    { name: 'URL', type: 'string', jsonPath: '.spec.url', priority: 1 },
     AGE_COLUMN,
   ],
 })

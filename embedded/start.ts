@@ -21,7 +21,7 @@ import { killServers } from '../operator/server/process/spawn/serving.ts'
 import { operatorSettings } from '../operator/settings.ts'
 import { type ProcessLifetime, startWithCleanup } from '../process/process-lifetime.ts'
 import type { Running } from '../process/run.ts'
-import { createAddressGuard } from '../shared/outside-addresses.ts'
+import { createAddressGuard, portOf } from '../shared/outside-addresses.ts'
 import { createRestoreGrants } from '../shared/restore-grants.ts'
 import { createWebhookSecrets } from '../shared/webhook-secrets.ts'
 import { startStatus } from '../process/status-listener.ts'
@@ -36,6 +36,7 @@ import { createEdges } from './edges.ts'
 import { type DataDir, openDataDir, readIssuer, writeIssuer } from './data-dir.ts'
 import { openInstallation, homeReconciled, warm } from './installation.ts'
 import { openListeners, serverNames } from './listeners.ts'
+import { createOwnListeners } from './own-listeners.ts'
 import { openBackups } from './backups.ts'
 import { checkWarm, createMotorAdvice, openGivenEngines } from './motors.ts'
 import { publish, createReadyFile, signAdminToken } from './publish.ts'
@@ -132,7 +133,8 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     databases: caches.databases,
     ...{ store, settings, publicHost, journal, log, unknownHosts, region: region.spec.id, registry: metrics.registry },
   })
-  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
+  const own = createOwnListeners({ endpoints: tunnelCaches.endpoints, servers: caches.servers, publicHost })
+  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses, own })
   const operator = createOperator({
     ...{ store, caches, runtime, log, registry: metrics.registry },
     ca: () => ca.certificate,
@@ -162,6 +164,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const { metricsUrl } = cleanup.use(
     await startStatus({ registry: metrics.registry, host: LOOPBACK, port: settings.metricsPort, isReady }),
   )
+  const { ssh, http, https } = edge.ports
+  const urls = [sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl].filter((url) => url !== null)
+  own.add(ssh, http, https, ...urls.map((url) => portOf(new URL(url))))
   const issuer = await openIssuer(dir, sharedUrl)
   const links = createSignInLinks()
   listeners.serve(

@@ -156,3 +156,13 @@ test('digests differ between resources and between installations', () => {
   const digests = [digest('u1', 'guess'), digest('u2', 'guess'), other('u1', 'guess')]
   expect(new Set(digests).size).toBe(3)
 })
+
+test('of the URL of a webhook its scheme and host are recorded, with a digest that differs for another path', () => {
+  const webhook = (url: string): Audited => ({ resource: { kind: 'TunnelWebhook', id: 'u1', name: 'w' }, fields: { url } })
+  const [first, second] = ['https://hooks.example.com:8443/T0/secret', 'https://hooks.example.com:8443/T0/other'].map(webhook)
+  const [change] = auditChanges(first, second, digest)
+  for (const url of [change?.from, change?.to])
+    expect(url).toMatch(/^https:\/\/hooks\.example\.com:8443 \(hmac-sha256:[0-9a-f]{32}\)$/)
+  expect(change?.from).not.toBe(change?.to)
+  expect(auditChanges(first, first, digest)).toEqual([])
+})

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createHmac } from 'node:crypto'
 import { type Fields, isFields } from '../crds/formats/fields.ts'
+import { originOf } from '../crds/formats/webhook-url.ts'
 import { clusterRoleOf, isReserved, ROLES } from '../crds/names.ts'
 import type { AuditedResource, AuditRecord } from './port.ts'
 
@@ -125,7 +126,7 @@ const SECRET = new Set(['password', 'secret', 'sha256', 'token', 'tokenSalt'])
 
 /**
  * Returns the fields that a write changed. `before` is undefined for a creation, `after` for a deletion. Lists are compared
- * whole, as a PATCH replaces them. Header values may be secrets: a digest replaces each. Pure.
+ * whole, as a PATCH replaces them. Header values may be secrets, and so may the path of a webhook's URL: a digest replaces each. Pure.
  */
 export function auditChanges(
   before: Audited | undefined,
@@ -133,8 +134,11 @@ export function auditChanges(
   digest: ValueDigest,
 ): readonly AuditChange[] {
   const owner = (after ?? before)?.resource.id ?? ''
-  const shown = (audited: Audited | undefined): Fields =>
-    withoutHeaderValues(withoutSecrets(audited?.fields ?? {}) as Fields, (value) => digest(owner, value))
+  const digested = (value: string) => digest(owner, value)
+  const shown = (audited: Audited | undefined): Fields => {
+    const fields = withoutSecrets(audited?.fields ?? {}) as Fields
+    return audited?.resource.kind === 'TunnelWebhook' ? withoutUrl(fields, digested) : withoutHeaderValues(fields, digested)
+  }
   const [from, to] = [shown(before), shown(after)]
   return keysOf(from, to).flatMap((key) => changesAt(key, from[key], to[key]))
 }
@@ -164,6 +168,12 @@ function withoutHeaderValues(fields: Fields, digest: (value: string) => string):
     return { ...item, value: digest(typeof item.value === 'string' ? item.value : JSON.stringify(item.value)) }
   })
   return { ...fields, config: { ...config, liveHeaderModifications } }
+}
+
+/** Replaces the URL of a webhook by its scheme and host, and a digest that differs for another path. */
+function withoutUrl(fields: Fields, digest: (value: string) => string): Fields {
+  const { url } = fields
+  return typeof url === 'string' ? { ...fields, url: `${originOf(url)} (${digest(url)})` } : fields
 }
 
 // Secrets of the audit log. Both derive from the token secret, which only the operator, the API server and administrators of the cluster have.

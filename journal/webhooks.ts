@@ -10,7 +10,10 @@ export interface NewDelivery {
   readonly event: string
   /** Type of the event, such as `tunnel.connected`. */
   readonly type: string
-  /** Session of the event. Deliveries of one session to one webhook are attempted in the order of `sequence`. Null when no order is needed. */
+  /**
+   * Session of the event. The first attempts of one session's deliveries to one webhook are made in the order of `sequence`.
+   * Retries are not ordered. Null when no order is needed.
+   */
   readonly session: string | null
   readonly sequence: number
   /** Time of creation in milliseconds since the epoch; also the time of the first attempt. */
@@ -69,7 +72,7 @@ export interface DueQuery {
 }
 
 export interface DueDeliveries {
-  /** Deliveries whose time has come, the longest waiting first. Of a session and a webhook only the first pending delivery is included. */
+  /** Deliveries whose time has come, the longest waiting first. A delivery is left out while an earlier one of its session and webhook waits for its first attempt. */
   readonly due: readonly DeliveryRecord[]
   /** Earliest time after `now` at which another delivery is due, in milliseconds since the epoch; undefined without any. */
   readonly nextAt: number | undefined

@@ -44,6 +44,7 @@ import { createTransactionIdAlarm } from './watchdog/server-checks.ts'
 import { createWatchdog } from './watchdog/watchdog.ts'
 import { createWebhookController } from './webhooks/controllers.ts'
 import { createDeliverer, type DelivererDeps } from './webhooks/deliverer.ts'
+import { createLastEvents, type LastEventsDeps } from './webhooks/last-events.ts'
 
 /** Connections that one tenant may hold; the servers' settings reserve this many for each. */
 const CONNECTIONS_PER_TENANT = 12
@@ -72,7 +73,11 @@ export interface OperatorDeps {
 }
 
 export type TunnelsDeps = Pick<TunnelControllersDeps, 'endpoints' | 'tunnels' | 'tunnelPasswords' | 'issuers' | 'runtime'> & {
-  readonly journal: PresenceDeps['journal'] & UnseenChangesDeps['journal'] & WebhookJournal & DatabaseJournal
+  readonly journal: PresenceDeps['journal'] &
+    LastEventsDeps['journal'] &
+    UnseenChangesDeps['journal'] &
+    WebhookJournal &
+    DatabaseJournal
   /** Webhooks, with the indexes of webhooks/indexes.ts. */
   readonly tunnelWebhooks: DelivererDeps['webhooks']
   readonly webhookSecrets: WebhookSecrets
@@ -195,16 +200,17 @@ export function createOperator(deps: OperatorDeps): Operator {
 
   const controllers = [
     ...createCatalogControllers({ ...caches, ...deps.tunnels, report, now, controller }),
-    ...(deps.tunnels
-      ? createTunnelControllers({
-          ...deps.tunnels,
-          max: settings.quotas.tunnels,
-          isShared: () => caches.organizations.count() > 1,
-          ...{ store, regions, databases, tenancy, report, now, controller, failureReporter },
-        })
-      : []),
-    ...(webhooks
-      ? [createWebhookController({ ...webhooks, report, controller, onFailure: failureReporter(webhooks.webhooks) })]
+    ...(deps.tunnels && webhooks
+      ? [
+          ...createTunnelControllers({
+            ...deps.tunnels,
+            max: settings.quotas.tunnels,
+            isShared: () => caches.organizations.count() > 1,
+            lastEvents: createLastEvents({ ...webhooks, journal: deps.tunnels.journal }),
+            ...{ store, regions, databases, tenancy, report, now, controller, failureReporter },
+          }),
+          createWebhookController({ ...webhooks, report, controller, onFailure: failureReporter(webhooks.webhooks) }),
+        ]
       : []),
     controller({
       name: 'namespace',

@@ -26,6 +26,7 @@ test('the defaults are as documented', () => {
     serverStorage: 10,
     serverUser: 999,
     webhookPrivateAddresses: false,
+    webhookAllowedNetworks: [],
     serverCapacity: 50,
     mongodbServerCapacity: 10,
     warmPool: 5,

@@ -33,6 +33,7 @@ import { createKubernetesRuntime } from './server/kubernetes/kubernetes-runtime.
 import { apiNames, type ClusterOperatorSettings, operatorSettings, podSettings } from './settings.ts'
 import { localIssuer } from './tunnel/certificate-issuer.ts'
 import { certificatesOf } from './tunnel/resources.ts'
+import { createOwnServices } from './webhooks/own-services.ts'
 import { Namespace } from '../crds/core.ts'
 import type { Store } from '../store/port.ts'
 
@@ -128,6 +129,7 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
   if (tunnels) {
     cleanup.defer(() => tunnels.runtime.close())
     cleanup.use(tunnels.journal)
+    cleanup.use(tunnels.services)
     cleanup.use(tunnels.issuers.acme)
   }
   const operator = createOperator({
@@ -158,7 +160,7 @@ interface TunnelParts extends Pick<LeadDeps, 'settings' | 'store' | 'log' | 'reg
   readonly caches: OperatorCaches
 }
 
-/** Creates what tunnels need: the edges of all endpoints, and the journal. The caller closes both. */
+/** Creates what tunnels need: the edges of all endpoints, the journal and the record of own Services. The caller closes them. */
 function openTunnels(parts: TunnelParts) {
   const { settings, store, log, registry, edges, ca, adminCertificate, digest, webhookSecrets, following, caches } = parts
   const ofTunnels = createTunnelCaches(following)
@@ -175,10 +177,15 @@ function openTunnels(parts: TunnelParts) {
     ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
-  const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses })
+  const services = createOwnServices({ store, log })
+  const addressGuard = createAddressGuard({
+    privateAddresses: settings.webhookPrivateAddresses,
+    allowedNetworks: settings.webhookAllowedNetworks,
+    own: { hasAddress: services.hasAddress, domains: () => endpoints.list().map(({ spec }) => spec.domain) },
+  })
   const acme = createAcme({ store, endpoints, registry, now: () => new Date() })
   const issuers = { local: localIssuer(() => ca), acme }
-  return { ...ofTunnels, runtime, journal, digest, webhookSecrets, addressGuard, issuers }
+  return { ...ofTunnels, runtime, journal, digest, webhookSecrets, addressGuard, services, issuers }
 }
 
 const POD_SECURITY = 'pod-security.kubernetes.io'

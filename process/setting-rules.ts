@@ -179,3 +179,9 @@ export type Quotas = SettingsOf<typeof QUOTA_SETTINGS>
 /** Setting of the addresses that receivers of webhooks may have (docs/webhooks.md, "Addresses"). */
 export const privateAddressesSetting = (initial: 'on' | 'off') =>
   withDefault(Switch, '[on|off]', [initial, 'whether webhooks may have private and loopback addresses'])
+
+/** Setting of the private networks that receivers of webhooks may be in, in a cluster (docs/webhooks.md, "Addresses"). */
+export const ALLOWED_NETWORKS = withDefault(Ranges, '<ranges>', [
+  '',
+  'private addresses and ranges that webhooks may have nevertheless',
+])

@@ -72,7 +72,7 @@ export function webhookState({ webhook, tunnel, named, guard }: ObservedWebhook)
   const url = URL.parse(webhook.spec.url)
   if (!url || !WEBHOOK_PORT_RULE.holds(webhook.spec.url))
     return inactive(WebhookReason.AddressRefused, `spec.url ${WEBHOOK_PORT_RULE.message}`)
-  if (!guard.allowsHost(url.hostname)) return inactive(WebhookReason.AddressRefused, `spec.url ${ADDRESS_RULE}`)
+  if (!guard.allowsUrl(url)) return inactive(WebhookReason.AddressRefused, `spec.url ${ADDRESS_RULE}`)
   const place = webhooksOf(tunnel, named).findIndex(({ metadata }) => metadata.uid === webhook.metadata.uid)
   if (place >= WEBHOOKS_MAX) {
     const message = `${name} has ${WEBHOOKS_MAX} older webhooks, which is the maximum: delete one of them`

@@ -22,32 +22,66 @@ const GLOBAL_IPV6 = addressList(['2000::/3'])
 
 /** Decides which addresses the receivers of webhooks may have. */
 export interface AddressGuard {
-  /** Whether an IP address may be dialled; false for any other text. */
-  readonly allows: (address: string) => boolean
-  /** Whether a URL may have this host: true for a name, whose addresses are checked when it is dialled. */
-  readonly allowsHost: (hostname: string) => boolean
+  /** Whether a port of an IP address may be dialled; false for any other text. */
+  readonly allows: (address: string, port: number) => boolean
+  /** Whether a webhook may have this URL: true for a name, whose addresses are checked when it is dialled. */
+  readonly allowsUrl: (url: URL) => boolean
 }
 
-/** Creates the guard. `privateAddresses` also allows private ranges; link-local and reserved ones stay refused. */
-export function createAddressGuard({ privateAddresses }: { readonly privateAddresses: boolean }): AddressGuard {
-  function allows(address: string): boolean {
+/** Listeners of Mooring itself. A webhook must not reach them: each event of a loop would cause the next one. */
+export interface OwnListeners {
+  /** Whether an address, in plain form, and port are a listener of Mooring. */
+  readonly hasAddress: (address: string, port: number) => boolean
+  /** Returns the domains of the tunnels. */
+  readonly domains: () => readonly string[]
+}
+
+export interface AddressGuardDeps {
+  /** Whether private ranges are allowed; link-local and reserved ones stay refused. */
+  readonly privateAddresses: boolean
+  /** Private networks that are allowed nevertheless. */
+  readonly allowedNetworks?: readonly string[]
+  readonly own?: Partial<OwnListeners>
+}
+
+/** Creates the guard. */
+export function createAddressGuard({ privateAddresses, allowedNetworks = [], own = {} }: AddressGuardDeps): AddressGuard {
+  const networks = allowedNetworks.length > 0 ? addressList(allowedNetworks) : undefined
+  const isPrivateAllowed = (address: string) => privateAddresses || networks?.allows(address) === true
+
+  function allows(address: string, port: number): boolean {
     const plain = plainAddress(address)
     const family = isIP(plain)
-    if (family === 0 || NEVER.allows(plain)) return false
-    if (PRIVATE.allows(plain)) return privateAddresses
+    if (family === 0 || NEVER.allows(plain) || own.hasAddress?.(plain, port) === true) return false
+    if (PRIVATE.allows(plain)) return isPrivateAllowed(plain)
     return family === 4 || GLOBAL_IPV6.allows(plain)
   }
 
-  function allowsHost(hostname: string): boolean {
-    const address = hostname.replace(/^\[(.*)\]$/, '$1')
-    if (isIP(address) !== 0) return allows(address)
-    return privateAddresses || !isLocalName(hostname)
+  /** Whether a name is the host of a tunnel: 16 hexadecimal digits below a domain. */
+  function isTunnel(name: string): boolean {
+    const [, domain] = /^[0-9a-f]{16}\.(.+)$/.exec(name) ?? []
+    return domain !== undefined && own.domains?.().includes(domain) === true
   }
 
-  return { allows, allowsHost }
+  function allowsUrl({ hostname, port, protocol }: URL): boolean {
+    const at = portOf({ port, protocol })
+    const address = hostname.replace(/^\[(.*)\]$/, '$1')
+    if (isIP(address) !== 0) return allows(address, at)
+    if (isTunnel(hostname.toLowerCase().replace(/\.$/, ''))) return false
+    return !isLocalName(hostname) || LOOPBACK.every((each) => allows(each, at))
+  }
+
+  return { allows, allowsUrl }
 }
+
+/** Addresses of names of this machine. */
+const LOOPBACK = ['127.0.0.1', '::1']
+
+/** Returns the port that a URL leads to. */
+export const portOf = ({ port, protocol }: Pick<URL, 'port' | 'protocol'>): number =>
+  port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
 
 /** Whether a name is of this machine (RFC 6761, section 6.3). */
 export const isLocalName = (hostname: string): boolean => /^(.*\.)?localhost\.?$/i.test(hostname)
 
-export const ADDRESS_RULE = 'must not have a private, local or reserved address'
+export const ADDRESS_RULE = 'must not have a private, local or reserved address, or one of Mooring itself'

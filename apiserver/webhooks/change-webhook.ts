@@ -12,7 +12,7 @@ const FIXED = fixedFields(WebhookView, PatchWebhookBody, { secret: 'POST …/rot
 
 /** `PATCH …/webhooks/{id}` */
 export function patchWebhook(deps: WebhookDeps): AnyRoute {
-  const { store, tunnelWebhooks, audit, find } = deps
+  const { store, tunnelWebhooks, audit, find, readsSecrets } = deps
   return route({
     method: 'patch',
     path: WEBHOOK_PATH,
@@ -27,12 +27,13 @@ export function patchWebhook(deps: WebhookDeps): AnyRoute {
     checkBody: checkUrl(() => deps.addressGuard),
     replies: { 200: WebhookData },
     async handle({ principal, params, body, ifMatch, requestId, sourceIp }) {
-      const { tunnel, webhook: found } = await find(principal, params, 'patch')
+      const { tunnel, scope, webhook: found } = await find(principal, params, 'patch')
       requireTunnelNotDeleting(tunnel)
       const { before, after, isChanged } = await changeSpec(store, TunnelWebhook, { found, ifMatch, specOf: () => ({ ...body }) })
       if (isChanged) await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const shown = await settled(tunnelWebhooks, after)
-      return { status: 200, data: { webhook: webhookView(shown) }, etag: shown.metadata.resourceVersion }
+      const view = webhookView(shown, await readsSecrets(principal, scope))
+      return { status: 200, data: { webhook: view }, etag: shown.metadata.resourceVersion }
     },
   })
 }
@@ -60,7 +61,8 @@ export function deleteWebhook({ store, tunnelWebhooks, audit, find }: WebhookDep
 }
 
 /** `POST …/webhooks/{id}/rotate-secret`: for a day, deliveries are signed with the new and the former secret. */
-export function rotateWebhookSecret({ store, tunnelWebhooks, audit, secrets, find }: WebhookDeps): AnyRoute {
+export function rotateWebhookSecret(deps: WebhookDeps): AnyRoute {
+  const { store, tunnelWebhooks, audit, secrets, find, readsSecrets } = deps
   return route({
     method: 'post',
     path: `${WEBHOOK_PATH}/rotate-secret`,
@@ -70,14 +72,15 @@ export function rotateWebhookSecret({ store, tunnelWebhooks, audit, secrets, fin
     params: WebhookParams,
     replies: { 200: WebhookData },
     async handle({ principal, params, requestId, sourceIp }) {
-      const { tunnel, webhook: found } = await find(principal, params, 'patch')
+      const { tunnel, scope, webhook: found } = await find(principal, params, 'patch')
       requireTunnelNotDeleting(tunnel)
       const specOf = ({ spec }: TunnelWebhook) => ({ secretVersion: spec.secretVersion + 1 })
       const { before, after } = await changeSpec(store, TunnelWebhook, { found, specOf })
       await audit.record({ principal, requestId, sourceIp, action: 'update', before, after })
       const secret = secrets(after.metadata.uid, after.spec.secretVersion)
       const shown = await settled(tunnelWebhooks, after)
-      return { status: 200, data: { webhook: { ...webhookView(shown), secret } }, etag: shown.metadata.resourceVersion }
+      const view = webhookView(shown, await readsSecrets(principal, scope))
+      return { status: 200, data: { webhook: { ...view, secret } }, etag: shown.metadata.resourceVersion }
     },
   })
 }

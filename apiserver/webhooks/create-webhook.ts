@@ -17,7 +17,7 @@ const FIRST_VERSION = 1
 
 /** `POST …/tunnels/{t}/webhooks`: only this response, and its repetition with the same Idempotency-Key, contains the first secret. */
 export function createWebhook(deps: WebhookDeps): AnyRoute {
-  const { store, tunnels, tunnelWebhooks, secrets, quota, audit, now, findTunnel } = deps
+  const { store, tunnels, tunnelWebhooks, secrets, quota, audit, now, findTunnel, readsSecrets } = deps
   return route({
     method: 'post',
     path: WEBHOOKS_PATH,
@@ -54,7 +54,8 @@ export function createWebhook(deps: WebhookDeps): AnyRoute {
       const secret = secrets(object.metadata.uid, FIRST_VERSION)
       // Waits at most 2 s until the operator knows the webhook. From then on events are delivered to it.
       const shown = await settled(tunnelWebhooks, object)
-      return { status: 201, data: { webhook: { ...webhookView(shown), secret } }, etag: shown.metadata.resourceVersion }
+      const view = webhookView(shown, await readsSecrets(principal, scope))
+      return { status: 201, data: { webhook: { ...view, secret } }, etag: shown.metadata.resourceVersion }
     },
   })
 }

@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import type { DeliveryRecord, NewDelivery } from '../../journal/webhooks.ts'
+import type { DeliveryLog, DeliveryRecord, NewDelivery } from '../../journal/webhooks.ts'
 import { messageBody, TEST_EVENT } from '../../shared/webhook-message.ts'
 import { ApiError } from '../http/errors.ts'
 import { PageQuery } from '../http/paging.ts'
@@ -13,7 +14,7 @@ import { DeliveryData, DeliveryView, deliveryView } from './webhook-view.ts'
 const DELIVERIES_PATH = `${WEBHOOK_PATH}/deliveries`
 
 /** `GET …/webhooks/{id}/deliveries`: newest first. */
-export function listDeliveries({ journal, find }: WebhookDeps): AnyRoute {
+export function listDeliveries({ journal, find, readsSecrets }: WebhookDeps): AnyRoute {
   return route({
     method: 'get',
     path: DELIVERIES_PATH,
@@ -24,10 +25,13 @@ export function listDeliveries({ journal, find }: WebhookDeps): AnyRoute {
     query: z.object(PageQuery),
     replies: { 200: listOf('deliveries', DeliveryView) },
     async handle({ principal, params, query }) {
-      const { webhook } = await find(principal, params, 'list')
-      const records = await journal.webhooks.list(webhook.metadata.uid, journalPage(query))
+      const { webhook, scope } = await find(principal, params, 'list')
+      const [records, isOpen] = await Promise.all([
+        journal.webhooks.list(webhook.metadata.uid, journalPage(query)),
+        readsSecrets(principal, scope),
+      ])
       const { shown, nextCursor } = pageOf(records, query.limit)
-      return { status: 200, data: { deliveries: shown.map(deliveryView), nextCursor } }
+      return { status: 200, data: { deliveries: shown.map((record) => deliveryView(record, isOpen)), nextCursor } }
     },
   })
 }
@@ -39,16 +43,36 @@ const untried = (delivery: NewDelivery): DeliveryRecord => ({
   ...{ requestedAt: null, responseStatus: null, durationMs: null, responseBody: null, error: null },
 })
 
-/** `POST …/webhooks/{id}/test`: adds the delivery of a `tunnel.test`. It is attempted once, whether the webhook is enabled or not. */
-export function testWebhook({ journal, now, find }: WebhookDeps): AnyRoute {
+/** Maximum wait for the result of a test, in milliseconds: an attempt takes at most 10 s. */
+const RESULT_MS = 11_000
+/** Pauses between reads of the result, in milliseconds; the last one repeats. */
+const PAUSES_MS = [20, 50, 100, 250]
+
+/** Returns a delivery with its result; undefined when it has none in time. */
+async function resultOf(log: DeliveryLog, { webhook, id }: NewDelivery): Promise<DeliveryRecord | undefined> {
+  const until = performance.now() + RESULT_MS
+  for (let read = 0; performance.now() < until; read++) {
+    await setTimeout(PAUSES_MS[read] ?? PAUSES_MS.at(-1))
+    const record = await log.find(webhook, id)
+    if (record && record.status !== 'pending') return record
+  }
+  return undefined
+}
+
+/**
+ * `POST …/webhooks/{id}/test`: adds the delivery of a `tunnel.test`, and waits for its result. It is attempted once, whether the webhook is
+ * enabled or not.
+ */
+export function testWebhook({ journal, now, find, readsSecrets }: WebhookDeps): AnyRoute {
   return route({
     method: 'post',
     path: `${WEBHOOK_PATH}/test`,
     on: ['shared'],
     id: 'testWebhook',
-    summary: 'Deliver a test event to a webhook; the delivery is attempted once.',
+    summary: 'Deliver a test event to a webhook and return the result; the delivery is attempted once.',
+    description: 'The status is 202, and the delivery is pending, when the attempt has no result in 11 s.',
     params: WebhookParams,
-    replies: { 202: DeliveryData },
+    replies: { 200: DeliveryData, 202: DeliveryData },
     async handle({ principal, params }) {
       const { tunnel, scope, webhook } = await find(principal, params, 'patch')
       const at = now().getTime()
@@ -60,7 +84,8 @@ export function testWebhook({ journal, now, find }: WebhookDeps): AnyRoute {
         body: messageBody({ id: event, type: TEST_EVENT, at, tunnel, organization, namespace, sequence: 0 }),
       }
       await journal.webhooks.add(delivery)
-      return { status: 202, data: { delivery: deliveryView(untried(delivery)) } }
+      const [result, isOpen] = await Promise.all([resultOf(journal.webhooks, delivery), readsSecrets(principal, scope)])
+      return { status: result ? 200 : 202, data: { delivery: deliveryView(result ?? untried(delivery), isOpen) } }
     },
   })
 }
@@ -85,7 +110,7 @@ export function redeliver({ journal, now, find }: WebhookDeps): AnyRoute {
       const about = { webhook: former.webhook, event, type, body, sequence }
       const delivery = { ...about, id: randomUUIDv7(), session: null, at: now().getTime(), manual: true }
       await journal.webhooks.add(delivery)
-      return { status: 202, data: { delivery: deliveryView(untried(delivery)) } }
+      return { status: 202, data: { delivery: deliveryView(untried(delivery), true) } }
     },
   })
 }

@@ -42,6 +42,6 @@ export function checkUrl(guardOf: () => AddressGuard): BodyCheck {
     if (typeof url !== 'string' || named.has('url')) return []
     const parsed = URL.parse(url)
     if (!parsed || !WEBHOOK_PORT_RULE.holds(url)) return [{ field: 'url', message: WEBHOOK_PORT_RULE.message }]
-    return guardOf().allowsHost(parsed.hostname) ? [] : [{ field: 'url', message: ADDRESS_RULE }]
+    return guardOf().allowsUrl(parsed) ? [] : [{ field: 'url', message: ADDRESS_RULE }]
   }
 }

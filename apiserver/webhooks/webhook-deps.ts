@@ -64,10 +64,12 @@ export interface WebhookDeps extends WebhookWiring {
     params: Path & { readonly webhook: string },
     verb: TunnelNeed['verb'],
   ) => Promise<FoundWebhook>
+  /** Whether a caller has the right to read secrets of a namespace, and with them URLs and responses of receivers. */
+  readonly readsSecrets: (principal: Principal, scope: Scope) => Promise<boolean>
 }
 
 export function createWebhookDeps(wiring: WebhookWiring): WebhookDeps {
-  const { tunnels, tunnelWebhooks, tokenSecret } = wiring
+  const { tunnels, tunnelWebhooks, tokenSecret, scopes } = wiring
   const lookUp = createTunnelLookup(wiring)
 
   function ofTunnel(tunnel: Tunnel): readonly TunnelWebhook[] {
@@ -92,6 +94,7 @@ export function createWebhookDeps(wiring: WebhookWiring): WebhookDeps {
     }),
     webhooksOf: ofTunnel,
     findTunnel,
+    readsSecrets: (principal, { namespace }) => scopes.may(principal, { verb: 'get', resource: 'secrets', namespace }),
     async find(principal, params, verb) {
       const found = await findTunnel(principal, params, verb)
       const webhook = ofTunnel(found.tunnel).find(({ metadata }) => metadata.uid === params.webhook.toLowerCase())

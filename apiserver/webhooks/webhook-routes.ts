@@ -28,7 +28,7 @@ export function webhookRoutes(wiring: WebhookWiring): AnyRoute[] {
 }
 
 /** `GET …/tunnels/{t}/webhooks`: newest first. */
-function listWebhooks({ findTunnel, webhooksOf }: WebhookDeps): AnyRoute {
+function listWebhooks({ findTunnel, webhooksOf, readsSecrets }: WebhookDeps): AnyRoute {
   return route({
     method: 'get',
     path: WEBHOOKS_PATH,
@@ -39,15 +39,16 @@ function listWebhooks({ findTunnel, webhooksOf }: WebhookDeps): AnyRoute {
     query: z.object(PageQuery),
     replies: { 200: listOf('webhooks', WebhookView) },
     async handle({ principal, params, query }) {
-      const { tunnel } = await findTunnel(principal, params, 'list')
+      const { tunnel, scope } = await findTunnel(principal, params, 'list')
+      const isOpen = await readsSecrets(principal, scope)
       const { items, nextCursor } = page(webhooksOf(tunnel), query, resourceKey)
-      return { status: 200, data: { webhooks: items.map(webhookView), nextCursor } }
+      return { status: 200, data: { webhooks: items.map((webhook) => webhookView(webhook, isOpen)), nextCursor } }
     },
   })
 }
 
 /** `GET …/webhooks/{id}` */
-function getWebhook({ find }: WebhookDeps): AnyRoute {
+function getWebhook({ find, readsSecrets }: WebhookDeps): AnyRoute {
   return route({
     method: 'get',
     path: WEBHOOK_PATH,
@@ -57,8 +58,9 @@ function getWebhook({ find }: WebhookDeps): AnyRoute {
     params: WebhookParams,
     replies: { 200: WebhookData },
     async handle({ principal, params }) {
-      const { webhook } = await find(principal, params, 'get')
-      return { status: 200, data: { webhook: webhookView(webhook) }, etag: webhook.metadata.resourceVersion }
+      const { webhook, scope } = await find(principal, params, 'get')
+      const view = webhookView(webhook, await readsSecrets(principal, scope))
+      return { status: 200, data: { webhook: view }, etag: webhook.metadata.resourceVersion }
     },
   })
 }

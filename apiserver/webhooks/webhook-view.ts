@@ -1,13 +1,16 @@
 import { z } from 'zod'
 import { DISABLED_REASONS, type TunnelWebhook, WEBHOOK_EVENTS } from '../../crds/tunnel-webhook.ts'
 import type { DeliveryRecord } from '../../journal/webhooks.ts'
+import { originOf } from '../../crds/formats/webhook-url.ts'
 import { disabledReasonOf } from '../../shared/active-webhooks.ts'
 import { createdAtOf } from '../resources/names-and-times.ts'
 
 export const WebhookView = z
   .object({
     id: z.uuid(),
-    url: z.string(),
+    url: z
+      .string()
+      .describe('URL of the receiver. A URL can be a credential: callers who may not read secrets get scheme and host alone.'),
     events: z.array(z.enum(WEBHOOK_EVENTS)),
     enabled: z.boolean(),
     disabledReason: z
@@ -23,12 +26,13 @@ export const WebhookView = z
 export type WebhookView = z.output<typeof WebhookView>
 export const WebhookData = z.object({ webhook: WebhookView })
 
-export function webhookView(webhook: TunnelWebhook): WebhookView {
+/** Renders a webhook. `readsSecrets`: whether the caller has the right to read secrets. */
+export function webhookView(webhook: TunnelWebhook, readsSecrets: boolean): WebhookView {
   const { metadata, spec } = webhook
   const disabledReason = disabledReasonOf(webhook) ?? null
   return {
     id: metadata.uid,
-    url: spec.url,
+    url: readsSecrets ? spec.url : originOf(spec.url),
     events: [...spec.events],
     enabled: spec.enabled && disabledReason === null,
     disabledReason,
@@ -50,7 +54,10 @@ export const DeliveryView = z
     requestedAt: Time.describe('Time of the last attempt.'),
     responseStatus: z.int().nullable(),
     durationMs: z.number().nullable(),
-    responseBody: z.string().nullable().describe('First 1,024 bytes of the response body.'),
+    responseBody: z
+      .string()
+      .nullable()
+      .describe('First 1,024 bytes of the response body; null for callers who may not read secrets.'),
     error: z.string().nullable(),
     nextAttemptAt: Time,
   })
@@ -59,11 +66,13 @@ export const DeliveryData = z.object({ delivery: DeliveryView })
 
 const timeOf = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-export function deliveryView(record: DeliveryRecord): z.output<typeof DeliveryView> {
+/** Renders a delivery. A response may have secrets in it, or content of a network that its reader cannot reach. */
+export function deliveryView(record: DeliveryRecord, readsSecrets: boolean): z.output<typeof DeliveryView> {
   const { id, event, type, attempt, status, at, body, requestedAt, responseStatus, durationMs, responseBody, error } = record
   return {
     ...{ id, eventId: event, type, attempt, status, createdAt: new Date(at).toISOString(), requestBody: body },
-    ...{ requestedAt: timeOf(requestedAt), responseStatus, durationMs, responseBody, error },
+    ...{ requestedAt: timeOf(requestedAt), responseStatus, durationMs, error },
+    responseBody: readsSecrets ? responseBody : null,
     nextAttemptAt: timeOf(record.nextAt),
   }
 }

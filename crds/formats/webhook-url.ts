@@ -25,6 +25,9 @@ function hasAllowedPort(text: string): boolean {
   return ['', '80', '443'].includes(url.port) || Number(url.port) >= LOWEST_FREE_PORT
 }
 
+/** Returns scheme, host and port of a URL, which are no secret; the empty text for an invalid URL. Pure. */
+export const originOf = (text: string): string => URL.parse(text)?.origin ?? ''
+
 /** Whether a text is a URL that webhooks may have. Pure. */
 export const isWebhookUrl = (text: string): boolean =>
   text.length <= WEBHOOK_URL_MAX && WEBHOOK_URL.test(text) && hasAllowedPort(text)

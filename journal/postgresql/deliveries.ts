@@ -80,7 +80,8 @@ const DUE = `
     WHERE next_at <= $1 AND webhook <> ALL ($2::uuid[]) AND id <> ALL ($3::uuid[])
       AND (session IS NULL OR NOT EXISTS (
         SELECT FROM journal.deliveries AS e
-        WHERE e.webhook = d.webhook AND e.session = d.session AND e.sequence < d.sequence AND e.next_at IS NOT NULL
+        WHERE e.webhook = d.webhook AND e.session = d.session AND e.sequence < d.sequence
+          AND e.attempt = 0 AND e.next_at IS NOT NULL
       ))
   ) AS ready WHERE place <= $4 ORDER BY next_at, id LIMIT $5`
 

@@ -125,7 +125,8 @@ export function createDeliveryReader(db: DatabaseSync): DeliveryReader {
       SELECT d.*, row_number() OVER (PARTITION BY webhook ORDER BY next_at, id) AS place FROM deliveries AS d
       WHERE next_at <= ?1 AND webhook NOT IN (SELECT value FROM json_each(?2)) AND id NOT IN (SELECT value FROM json_each(?3))
         AND (session IS NULL OR NOT EXISTS (
-          SELECT 1 FROM deliveries AS e WHERE e.webhook = d.webhook AND e.session = d.session AND e.sequence < d.sequence AND e.next_at IS NOT NULL
+          SELECT 1 FROM deliveries AS e WHERE e.webhook = d.webhook AND e.session = d.session AND e.sequence < d.sequence
+            AND e.attempt = 0 AND e.next_at IS NOT NULL
         ))
     ) WHERE place <= ?4 ORDER BY next_at, id LIMIT ?5`)
   const next = db.prepare('SELECT min(next_at) AS next FROM deliveries WHERE next_at > ?')

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { Client } from 'acme-client'
 import { AcmeError, Problem, sentenceOf, typeOf } from './acme-error.ts'
-import { retryAfterMs, type Transport, type TransportAnswer } from './transport.ts'
+import { retryAfterMs } from '../../shared/retry-after.ts'
+import type { Transport, TransportAnswer } from './transport.ts'
 
 export interface AcmeClientDeps {
   readonly directoryUrl: string

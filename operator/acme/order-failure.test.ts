@@ -3,7 +3,7 @@ import { AcmeError } from './acme-error.ts'
 import { CheckError, failedState } from './order-failure.ts'
 import type { OrderState } from './order-state.ts'
 import { OrderLostError } from './order-steps.ts'
-import { retryAfterMs } from './transport.ts'
+import { retryAfterMs } from '../../shared/retry-after.ts'
 import { timeWithin } from './renewal-info.ts'
 
 const NOW = 1_800_000_000_000

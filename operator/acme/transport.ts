@@ -98,13 +98,3 @@ function parsed(text: string, contentType: string, { host }: URL): unknown {
     throw new AcmeError('acme_invalid_answer', `the certificate authority ${host} has sent an answer that is not JSON`, { cause })
   }
 }
-
-/** Maximum wait that a Retry-After may ask for, in milliseconds. */
-const RETRY_MAX_MS = 8 * 86_400_000
-
-/** Returns the milliseconds of a Retry-After field (RFC 9110, section 10.2.3), at most 8 days; undefined when it is absent or invalid. */
-export function retryAfterMs(field: string | undefined, now: number): number | undefined {
-  if (field === undefined) return undefined
-  const ms = /^\d{1,10}$/.test(field) ? Number(field) * 1_000 : Date.parse(field) - now
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_MAX_MS)
-}

@@ -18,7 +18,7 @@ import type { Issuers } from './certificate-issuer.ts'
 import { hasReferences } from './header-values.ts'
 import { hasHostname } from './indexes.ts'
 import { createPasswordReconciler } from './password.ts'
-import { createTunnelReconciler } from './reconciler.ts'
+import { createTunnelReconciler, type TunnelReconcilerDeps } from './reconciler.ts'
 
 export interface TunnelControllersDeps {
   readonly store: Store
@@ -30,6 +30,7 @@ export interface TunnelControllersDeps {
   /** Databases, with the indexes of dedicated-database/indexes.ts. */
   readonly databases: Cache<typeof DedicatedDatabase>
   readonly issuers: Issuers
+  readonly lastEvents?: TunnelReconcilerDeps['lastEvents']
   /** Whether the installation has several organizations. */
   readonly isShared?: (() => boolean) | undefined
   /** Default: every Namespace is a tenant's. */

@@ -10,10 +10,12 @@ import { followedOf, turnOf } from './acme-certificate.ts'
 import { createHeaderKeeper } from './header-values.ts'
 import { createRevoker, type Held } from './revocation.ts'
 import { type AdmitDeps, observe, type ObserveDeps } from './observe.ts'
-import { type Action, AGAIN_MS, isGood, planTunnel, type Observed } from './plan.ts'
+import { type Action, AGAIN_MS, isGood, planTunnel, type Observed, type Plan } from './plan.ts'
 
 export interface TunnelReconcilerDeps extends ObserveDeps, AdmitDeps {
   readonly report: Report
+  /** Returns the time in milliseconds for which webhooks hold up a deletion; undefined when they do not. */
+  readonly lastEvents?: ((tunnel: Tunnel) => Promise<number | undefined>) | undefined
 }
 
 const MESSAGE_MAX = 1024
@@ -51,8 +53,20 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     return current?.metadata.uid === tunnel.metadata.uid ? current : undefined
   }
 
+  /** Holds up the deletion of a tunnel for its last events and the revocation of its certificate. Returns undefined when both are over. */
+  async function holdDeletion(
+    tunnel: Tunnel,
+    { actions, revokeAt }: Pick<Plan, 'actions' | 'revokeAt'>,
+  ): Promise<Outcome | undefined> {
+    if (!actions.some((action) => action.do === 'release')) return undefined
+    const eventsMs = await deps.lastEvents?.(tunnel)
+    if (eventsMs !== undefined) return { result: 'waiting', reason: TunnelReason.Deleting, requeueAfterMs: eventsMs }
+    const held = revokeAt && (await revoker.revoke(tunnel, revokeAt))
+    return held && reportHeld(tunnel, held)
+  }
+
   /** Reports why the certificate of a deleted tunnel is not revoked. The reconcile after it deletes the tunnel when the wait is over. */
-  async function holdDeletion(tunnel: Tunnel, { decision, requeueAfterMs }: Held): Promise<Outcome> {
+  async function reportHeld(tunnel: Tunnel, { decision, requeueAfterMs }: Held): Promise<Outcome> {
     await deps.report(Tunnel, tunnel, decision)
     return { result: 'waiting', reason: decision.reason, requeueAfterMs }
   }
@@ -60,8 +74,8 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
   async function step(tunnel: Tunnel, hasObtained: boolean): Promise<Step> {
     const observed = await observe(deps, tunnel)
     const { actions, decision, renewing, requeueAfterMs, revokeAt } = planTunnel(observed)
-    const held = revokeAt && (await revoker.revoke(tunnel, revokeAt))
-    if (held) return { outcome: await holdDeletion(tunnel, held) }
+    const held = await holdDeletion(tunnel, { actions, revokeAt })
+    if (held) return { outcome: held }
     if (decision && actions.some((action) => action.do === 'obtain')) {
       return obtain({ observed, actions, decision, renewing, hasObtained })
     }

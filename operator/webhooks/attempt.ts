@@ -36,8 +36,11 @@ const YOUNG_MS = 30_000
 const AGAIN_MS = 1_000
 const BACK_OFF = { baseMs: 250, maxMs: 5_000 }
 
-/** Creates the function that makes one attempt of a delivery. It resolves when the journal has the result, or when the signal aborts. */
-export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, signal: AbortSignal) => Promise<void> {
+/**
+ * Creates the function that makes one attempt of a delivery. It resolves when the journal has the result, or when the signal aborts: with the
+ * duration of the request in milliseconds, or with undefined when there was none.
+ */
+export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, signal: AbortSignal) => Promise<number | undefined> {
   const { store, outbox, tunnels, webhooks, guard, secrets, send, metrics, now, clock, random, mayAct, log } = deps
 
   /** Repeats a write to the journal until it succeeds or the signal aborts. Without its result a delivery would be sent again. */
@@ -72,14 +75,14 @@ export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, sig
     }
   }
 
-  async function deliver(delivery: DeliveryRecord, webhook: TunnelWebhook, signal: AbortSignal): Promise<void> {
+  async function deliver(delivery: DeliveryRecord, webhook: TunnelWebhook, signal: AbortSignal): Promise<number | undefined> {
     const requestedAt = now().getTime()
     const { event, body } = delivery
     const headers = messageHeaders(secrets, { webhook, event, body, at: requestedAt })
     const sent = await send({ url: webhook.spec.url, headers, body }, signal)
     stepDone('webhook.sent', delivery.id)
     // The end of this process has aborted the request. The next process delivers the event.
-    if (signal.aborted && sent.status === null) return
+    if (signal.aborted && sent.status === null) return undefined
     const at = now().getTime()
     const next = planNext({ delivery, response: sent, at, random })
     const result: DeliveryAttempt = {
@@ -91,13 +94,14 @@ export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, sig
     stepDone('webhook.finished', delivery.id)
     const reason = whyDisable(sent, streak, at)
     if (reason !== undefined) await disable(webhook, reason)
+    return sent.durationMs
   }
 
   return async function attempt(delivery, signal) {
     const webhook = webhooks.byUid(delivery.webhook)
     if (!webhook) {
       await withoutWebhook(delivery)
-      return
+      return undefined
     }
     const key = tunnelOfWebhook(webhook)
     const named = webhooks.byIndex('tunnel', keyToString(key))
@@ -105,7 +109,8 @@ export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, sig
     if (!state.isActive && !delivery.manual) {
       await outbox.abandon(delivery.webhook, `the webhook is not active: ${state.message}`, { manual: false })
     } else if (mayAct()) {
-      await deliver(delivery, webhook, signal)
+      return deliver(delivery, webhook, signal)
     }
+    return undefined
   }
 }

@@ -72,9 +72,10 @@ export function createDeliverer(deps: DelivererDeps): { run(signal: AbortSignal)
         failed(error)
         // The slot of the delivery stays taken meanwhile, so that the delivery is not repeated at once.
         await pause(clock, FAILED_MS, signal)
+        return undefined
       })
-      .finally(() => {
-        release()
+      .then((durationMs) => {
+        release(durationMs)
         running.delete(work)
         wake.abort()
       })

@@ -26,6 +26,23 @@ test('a delay varies by 10 %', () => {
 })
 
 test.each([
+  { does: 'a later time in seconds is kept', retryAfter: '120', after: 120_000 },
+  { does: 'a later date is kept', retryAfter: new Date(AT + 600_000).toUTCString(), after: 600_000 },
+  { does: 'an earlier time changes nothing', retryAfter: '1', after: 5_000 },
+  { does: 'a past date changes nothing', retryAfter: new Date(0).toUTCString(), after: 5_000 },
+  { does: 'a negative time changes nothing', retryAfter: '-60', after: 5_000 },
+  { does: 'a text changes nothing', retryAfter: 'soon', after: 5_000 },
+  { does: 'ten days are a day', retryAfter: '864000', after: DAY },
+])('Retry-After: $does', ({ retryAfter, after }) => {
+  const { nextAt } = plan(0, { ...answered(503), retryAfter })
+  expect((nextAt ?? 0) - AT).toBe(after)
+})
+
+test('Retry-After adds no eleventh attempt', () => {
+  expect(plan(9, { ...answered(429), retryAfter: '60' })).toMatchObject({ status: 'failed', nextAt: null })
+})
+
+test.each([
   { does: '200 ends a delivery', response: answered(200), gives: { status: 'delivered', error: null } },
   { does: '299 ends a delivery', response: answered(299), gives: { status: 'delivered', error: null } },
   {

@@ -1,5 +1,6 @@
 import type { DeliveryRecord, FailureStreak } from '../../journal/webhooks.ts'
 import type { DisabledReason } from '../../crds/tunnel-webhook.ts'
+import { retryAfterMs } from '../../shared/retry-after.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -11,6 +12,8 @@ const DELAYS_MS = [
 ]
 /** Random part of a delay, in both directions, so that deliveries that failed together are not retried together. */
 const JITTER = 0.1
+/** Maximum wait that a receiver may ask for by `Retry-After`, in milliseconds. */
+const ASKED_MAX_MS = 24 * HOUR_MS
 
 const GONE = 410
 /** Number of failures in a row, and minimum time in milliseconds since the first of them, at which a webhook is disabled. */
@@ -21,6 +24,8 @@ const FAILING_MS = 72 * HOUR_MS
 export interface Response {
   readonly status: number | null
   readonly error: string | null
+  /** Field `Retry-After` of the response. */
+  readonly retryAfter?: string | undefined
 }
 
 export interface Finished {
@@ -44,7 +49,9 @@ export function planNext({ delivery, response, at, random }: Finished): Next {
   const error = response.error ?? reasonOf(response.status)
   const delay = delivery.manual || response.status === GONE ? undefined : DELAYS_MS[attempt - 1]
   if (delay === undefined) return { attempt, status: 'failed', nextAt: null, error }
-  return { attempt, status: 'pending', nextAt: Math.round(at + delay * (1 - JITTER + 2 * JITTER * random())), error }
+  const planned = Math.round(delay * (1 - JITTER + 2 * JITTER * random()))
+  const asked = retryAfterMs(response.retryAfter, at, ASKED_MAX_MS) ?? 0
+  return { attempt, status: 'pending', nextAt: at + Math.max(planned, asked), error }
 }
 
 function reasonOf(status: number | null): string {

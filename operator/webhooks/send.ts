@@ -2,7 +2,7 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { codeOf, MooringError } from '../../shared/errors.ts'
-import type { AddressGuard } from '../../shared/outside-addresses.ts'
+import { ADDRESS_RULE, type AddressGuard, portOf } from '../../shared/outside-addresses.ts'
 import { isWebhookUrl } from '../../crds/formats/webhook-url.ts'
 import type { Resolve } from './resolve.ts'
 import type { Response } from './plan.ts'
@@ -54,7 +54,7 @@ export function createSend({ guard, resolve, timeoutMs = TIMEOUT_MS }: SendDeps)
   async function exchange({ url: text, headers, body }: Message, signal: AbortSignal): Promise<Omit<Sent, 'durationMs'>> {
     const url = URL.parse(text)
     if (!url || !isWebhookUrl(text)) throw new MooringError('refused', 'the URL is not allowed')
-    const addresses = await checkedAddresses(url.hostname.replace(/^\[(.*)\]$/, '$1'), signal)
+    const addresses = await checkedAddresses(url, signal)
     signal.throwIfAborted()
     const request = (url.protocol === 'https:' ? requestHttps : requestHttp)(url, {
       method: 'POST',
@@ -67,20 +67,26 @@ export function createSend({ guard, resolve, timeoutMs = TIMEOUT_MS }: SendDeps)
     })
     const response = await responseOf(request, body)
     try {
-      return { status: response.statusCode ?? null, body: await beginningOf(response, signal), error: null }
+      const retryAfter = response.headers['retry-after']
+      return { status: response.statusCode ?? null, retryAfter, body: await beginningOf(response, signal), error: null }
     } finally {
       request.destroy()
     }
   }
 
-  /** Returns the addresses of a host, all of them allowed. @throws MooringError `refused`, `unresolved` */
-  async function checkedAddresses(hostname: string, signal: AbortSignal): Promise<readonly string[]> {
+  /** Returns the addresses of a URL's host, all of them allowed. @throws MooringError `refused`, `unresolved` */
+  async function checkedAddresses(url: URL, signal: AbortSignal): Promise<readonly string[]> {
+    if (!guard.allowsUrl(url)) throw refused()
+    const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1')
+    const port = portOf(url)
     const addresses = isIP(hostname) === 0 ? await resolve(hostname, signal) : [hostname]
     // One address that is not allowed is enough to reject the name, since the connection might go there.
-    if (addresses.every(guard.allows)) return addresses
-    throw new MooringError('refused', 'the host has an address that is private, local or reserved')
+    if (addresses.every((address) => guard.allows(address, port))) return addresses
+    throw refused()
   }
 }
+
+const refused = () => new MooringError('refused', `the host ${ADDRESS_RULE}`)
 
 /** Lookup function that returns the checked addresses, whatever DNS answers by now. */
 function answering(addresses: readonly string[]): LookupFunction {

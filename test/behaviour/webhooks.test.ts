@@ -99,6 +99,20 @@ test('a webhook gets the events that it names, none while it is disabled, and no
   expect(await deliveriesOf(off)).toEqual([])
 })
 
+test('the deletion of a tunnel sends the disconnect of its session once', async () => {
+  await using receiver = await startReceiver()
+  const tunnel = await makeTunnel()
+  const webhook = await subscribe(tunnel, { url: urlOf(receiver) })
+  await using client = await sshUser.forward(tunnel, receiver.port)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON)
+  await expectSuccess(call('DELETE', `/${tunnel.id}`))
+  expect(await client.exited).not.toBe(0)
+  expect(receiver.bodies().map(({ type }) => type)).toEqual(['tunnel.connected', 'tunnel.disconnected'])
+  expect(receiver.bodies()[1]?.data).toMatchObject({ reason: 'tunnel_deleted', tunnel: { id: tunnel.id } })
+  verify(webhook.secret, receiver.received[1] ?? { headers: {}, body: '', at: 0 })
+  expect(codeOf(await call('GET', webhook.path))).toBe('404 not_found')
+})
+
 test('a failed delivery is shown with its response and the time of the next attempt; redeliver repeats it under the same id', async () => {
   const seen = Promise.withResolvers<undefined>()
   await using receiver = await startReceiver((response, _message, index) => {
@@ -131,25 +145,30 @@ test('a failed delivery is shown with its response and the time of the next atte
       ).toEqual([first?.eventId, first?.eventId]),
     SOON,
   )
-  // The first delivery goes on by its schedule.
+  // The first delivery goes on by its schedule, which tests of the deliverer show with their own clock.
   await vi.waitFor(async () => {
-    const [redelivery, delivery] = await deliveriesOf(webhook)
+    const [redelivery] = await deliveriesOf(webhook)
     expect(redelivery).toMatchObject({ id: again.body.data.delivery.id, status: 'delivered', attempt: 1, responseStatus: 204 })
-    expect(delivery).toMatchObject({ id: first?.id, status: 'delivered', attempt: 2 })
   }, SOON)
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1)
 })
 
 test('a test event is delivered to a disabled webhook too; 410 disables a webhook until its owner enables it', async () => {
   let status = 200
-  await using receiver = await startReceiver((response) => response.writeHead(status).end())
+  await using receiver = await startReceiver((response) => response.writeHead(status).end('tested'))
   const tunnel = await makeTunnel()
   const webhook = await subscribe(tunnel, { url: urlOf(receiver), enabled: false })
-  expect((await call('POST', `${webhook.path}/test`)).status).toBe(202)
-  await vi.waitFor(
-    () => expect(receiver.bodies()).toMatchObject([{ type: 'tunnel.test', data: { tunnel: { id: tunnel.id } } }]),
-    SOON,
-  )
+  const tested = await call('POST', `${webhook.path}/test`)
+  const result = {
+    type: 'tunnel.test',
+    status: 'delivered',
+    attempt: 1,
+    responseStatus: 200,
+    responseBody: 'tested',
+    error: null,
+  }
+  expect(tested).toMatchObject({ status: 200, body: { data: { delivery: result } } })
+  expect(receiver.bodies()).toMatchObject([{ type: 'tunnel.test', data: { tunnel: { id: tunnel.id } } }])
   status = 410
   await expectSuccess(call('PATCH', webhook.path, { body: { enabled: true } }))
   await expectSuccess(call('POST', `${webhook.path}/test`))
@@ -168,7 +187,7 @@ test('a rotated secret signs beside the former one', async () => {
   const { secret = '' } = (await expectSuccess(call('POST', `${webhook.path}/rotate-secret`))).body.data.webhook
   expect(secret).not.toBe(webhook.secret)
   await expectSuccess(call('POST', `${webhook.path}/test`))
-  await vi.waitFor(() => expect(receiver.received).toHaveLength(1), SOON)
+  expect(receiver.received).toHaveLength(1)
   for (const each of [secret, webhook.secret]) verify(each, receiver.received[0] ?? { headers: {}, body: '', at: 0 })
   expect(JSON.stringify((await call('GET', webhook.path)).body)).not.toContain('whsec_')
 })
@@ -201,14 +220,27 @@ describe('an invalid webhook is rejected with the field and the rule', () => {
       'http://[fd00:ec2::254]/',
     ].map((url) => ({ url })),
   ])('$url', async ({ url }) => {
-    const { id } = await tunnelOfAll()
-    const answer = await call('POST', `/${id}/webhooks`, { body: { url } })
-    expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['url']])
-    expect(answer.body.msg).not.toContain('secret')
+    const { path } = await webhookOfAll()
+    for (const [method, at] of [
+      ['POST', path.replace(/\/[^/]+$/, '')],
+      ['PATCH', path],
+    ] as const) {
+      const answer = await call(method, at, { body: { url } })
+      expect([codeOf(answer), fieldsOf(answer)]).toEqual(['400 invalid_request', ['url']])
+      expect(answer.body.msg).not.toContain('secret')
+    }
+    expect((await call('GET', path)).body.data.webhook.url).toBe('https://example.com/hook')
+  })
+
+  test('when its host is that of a tunnel, or its address a listener of Mooring', async () => {
+    const { path, tunnel } = await webhookOfAll()
+    const own = deployment.installation.kind === 'embedded' ? [deployment.installation.sharedUrl] : []
+    for (const url of [tunnel.url, `${tunnel.directUrl}/hook`, ...own])
+      expect(fieldsOf(await call('PATCH', path, { body: { url } })), url).toEqual(['url'])
   })
 
   test('names every wrong field', async () => {
-    const { id } = await tunnelOfAll()
+    const { id } = (await webhookOfAll()).tunnel
     const body = { url: 'x', events: ['tunnel.exploded'], enabled: 'yes', secret: 'whsec_x' }
     expect(fieldsOf(await call('POST', `/${id}/webhooks`, { body }))).toEqual(['enabled', 'events[0]', 'secret', 'url'])
     expect(fieldsOf(await call('POST', `/${id}/webhooks`, { body: { url: 'https://example.com/', events: [] } }))).toEqual([
@@ -216,8 +248,12 @@ describe('an invalid webhook is rejected with the field and the rule', () => {
     ])
   })
 
-  let made: Promise<Tunnel> | undefined
-  const tunnelOfAll = () => (made ??= makeTunnel())
+  let made: Promise<{ readonly path: string; readonly tunnel: Tunnel }> | undefined
+  const webhookOfAll = () => (made ??= make())
+  async function make() {
+    const tunnel = await makeTunnel()
+    return { tunnel, path: (await subscribe(tunnel, { url: 'https://example.com/hook' })).path }
+  }
 })
 
 test('a tunnel has at most ten webhooks; an Idempotency-Key creates one, and returns its secret again', async () => {
@@ -237,13 +273,18 @@ test('a tunnel has at most ten webhooks; an Idempotency-Key creates one, and ret
   expect((await call('GET', `${path}?limit=3`)).body.data.webhooks).toHaveLength(3)
 })
 
-test('a viewer reads webhooks without their secrets, and changes nothing; another tenant sees none', async () => {
+test('a viewer reads webhooks without their secrets and the rest of their URLs, and changes nothing; another tenant sees none', async () => {
+  await using receiver = await startReceiver()
   const tunnel = await makeTunnel()
-  const webhook = await subscribe(tunnel, { url: 'https://example.com/hook' })
+  const webhook = await subscribe(tunnel, { url: urlOf(receiver) })
+  await expectSuccess(call('POST', `${webhook.path}/test`))
   const path = `${acme.path}/tunnels${webhook.path}`
   const viewer = acme.as('viewer')
-  expect((await viewer('GET', path)).body.data.webhook).toEqual({ ...(await call('GET', webhook.path)).body.data.webhook })
-  expect((await viewer('GET', `${path}/deliveries`)).body.data.deliveries).toEqual([])
+  const shown = { ...(await call('GET', webhook.path)).body.data.webhook, url: `http://${host}:${receiver.port}` }
+  expect((await viewer('GET', path)).body.data.webhook).toEqual(shown)
+  expect((await viewer('GET', `${acme.path}/tunnels/${tunnel.id}/webhooks`)).body.data.webhooks).toEqual([shown])
+  const seen = (await viewer('GET', `${path}/deliveries`)).body.data.deliveries
+  expect(seen).toMatchObject([{ status: 'delivered', responseStatus: 200, responseBody: null }])
   for (const [method, rest, body] of [
     ['PATCH', '', { enabled: false }],
     ['DELETE', '', undefined],
@@ -258,7 +299,7 @@ test('a viewer reads webhooks without their secrets, and changes nothing; anothe
   expect(codeOf(await call('GET', `/${sibling.id}/webhooks/${webhook.id}`))).toBe('404 not_found')
 })
 
-test('each change of a webhook has an audit entry, without the secret', async () => {
+test('each change of a webhook has an audit entry, without the secret and the path of the URL', async () => {
   const webhook = await subscribe(await makeTunnel(), { url: 'https://example.com/hook' })
   await expectSuccess(call('PATCH', webhook.path, { body: { url: 'https://example.com/other', events: null } }))
   await expectSuccess(call('POST', `${webhook.path}/rotate-secret`))
@@ -271,6 +312,7 @@ test('each change of a webhook has an audit entry, without the secret', async ()
       'rest update',
       'rest create',
     ])
-    expect(JSON.stringify(body)).not.toContain('whsec_')
+    expect(JSON.stringify(body)).not.toMatch(/whsec_|\/hook|\/other/)
+    expect(JSON.stringify(body)).toContain('https://example.com (hmac-sha256:')
   }, SOON)
 })

@@ -42,6 +42,25 @@ test.each(['webhook.seen', 'webhook.dispatched', 'webhook.sent', 'webhook.finish
   },
 )
 
+test('the disconnect of a session that a kill -9 of edge, operator and journal ended is delivered once', async () => {
+  await using receiver = await startReceiver()
+  const { tunnel } = (await expectSuccess(mooring.call('POST', TUNNELS, tunnelBody()))).body.data
+  const body = { url: `http://127.0.0.1:${receiver.port}/` }
+  const { webhook } = (await expectSuccess(mooring.call('POST', `${TUNNELS}/${tunnel.id}/webhooks`, { body }))).body.data
+  await user.forward(tunnel, receiver.port)
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(1), LATER)
+  await mooring.kill()
+  await mooring.start()
+  await vi.waitFor(() => expect(receiver.received).toHaveLength(2), LATER)
+  const deliveries = await delivered(tunnel, webhook)
+  expect(deliveries.map(({ type, status }) => `${type} ${status}`)).toEqual([
+    'tunnel.disconnected delivered',
+    'tunnel.connected delivered',
+  ])
+  expect(receiver.bodies()[1]).toMatchObject({ type: 'tunnel.disconnected', data: { reason: 'edge_lost', sequence: 2 } })
+  expect(receiver.received).toHaveLength(2)
+})
+
 const tunnelBody = () => ({
   body: { name: 'web', regionId: mooring.living().ready.regionId, config: { authorizedKeys: [user.publicKey] } },
 })

@@ -48,6 +48,10 @@ export const webhookLatency: Measure = {
 }
 
 const RECEIVERS = 100
+/** Receivers that never answer. */
+const SILENT = 5
+/** Time limit of an attempt, as the operator has it. */
+const ATTEMPT_MS = 10_000
 const EVENTS = 10_000
 const SECONDS = 60
 const SLICE_MS = 100
@@ -57,15 +61,17 @@ async function runMany() {
   const shared = parts.use(await openDelivering())
   const scopes = await Promise.all(Array.from({ length: RECEIVERS }, async () => parts.use(await shared.scope())))
   const times: number[] = []
-  for (const scope of scopes) {
+  for (const [index, scope] of scopes.entries()) {
     const receiver = await startReceiver((response, { body }) => {
+      if (index < SILENT) return
       times.push(Date.now() - Date.parse((JSON.parse(body) as { readonly timestamp: string }).timestamp))
       response.end()
     })
     parts.use(receiver)
     await scope.subscribe(`http://127.0.0.1:${receiver.port}/`)
   }
-  scopes[0]?.start()
+  scopes[0]?.start({ timeoutMs: ATTEMPT_MS })
+  const answered = (EVENTS / RECEIVERS) * (RECEIVERS - SILENT)
   const cpu = process.cpuUsage()
   const began = performance.now()
   let written = 0
@@ -79,11 +85,15 @@ async function runMany() {
     await Promise.all(writes)
     await setTimeout(SLICE_MS)
   }
-  while (times.length < EVENTS) await setTimeout(SLICE_MS)
+  while (times.length < answered) await setTimeout(SLICE_MS)
   const seconds = (performance.now() - began) / 1_000
   const { user, system } = process.cpuUsage(cpu)
   return [
-    finding(`${EVENTS} events to ${RECEIVERS} receivers`, { value: seconds, unit: 's' }, SECONDS + 1),
+    finding(
+      `${EVENTS} events to ${RECEIVERS} receivers, of which ${SILENT} never answer`,
+      { value: seconds, unit: 's' },
+      SECONDS + 1,
+    ),
     finding('event to webhook received, p99', { value: quantile(times, 0.99), unit: 'ms' }),
     finding('processor time an event, receivers included', { value: (user + system) / 1_000 / EVENTS, unit: 'ms', digits: 2 }),
   ]
@@ -91,6 +101,6 @@ async function runMany() {
 
 export const webhookMany: Measure = {
   name: 'webhook-many',
-  method: `The operator's deliverer over a journal in SQLite, with ${RECEIVERS} tunnels and a receiver on loopback for each, all in one process. ${EVENTS} connects are recorded evenly over ${SECONDS} s; the time ends when the last one is received.`,
+  method: `The operator's deliverer over a journal in SQLite, with ${RECEIVERS} tunnels and a receiver on loopback for each, all in one process and one namespace. ${SILENT} of the receivers never answer. ${EVENTS} connects are recorded evenly over ${SECONDS} s; the time ends when the last one for the others is received.`,
   run: runMany,
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { TunnelWebhook } from '../../../crds/tunnel-webhook.ts'
+import { SLOTS } from '../../../operator/webhooks/slots.ts'
 import { type Delivering, openDelivering, OTHER_NAMESPACE, secrets } from '../../support/webhooks/delivering.ts'
 import { type Answer, type MessageBody, type Received, startReceiver, verify } from '../../support/webhooks/receiver.ts'
 
@@ -43,23 +44,40 @@ test('a failed delivery is attempted again when its time has come, under the sam
   for (const message of receiver.received) verify(secrets(webhook.metadata.uid, 1), message)
 })
 
-test('a disconnect waits for the connect of its session; other sessions do not', async () => {
+test('a disconnect waits for the first attempt of the connect of its session, and for no retry', async () => {
   await using at = await shared.scope()
-  let isRefusing = true
-  await using receiver = await startReceiver((response, message) => {
-    const isConnect = (JSON.parse(message.body) as MessageBody).type === 'tunnel.connected'
-    response.writeHead(isRefusing && isConnect ? 500 : 200).end()
+  const answered = Promise.withResolvers<undefined>()
+  await using receiver = await startReceiver((response, _message, index) => {
+    if (index === 1) void answered.promise.then(() => response.writeHead(500).end())
+    else response.end()
   })
-  await at.subscribe(urlOf(receiver))
+  const webhook = await at.subscribe(urlOf(receiver))
   at.start()
-  const session = await at.connect()
-  await expect.poll(() => types(receiver.bodies())).toEqual(['tunnel.connected 1'])
-  await at.disconnect(session)
-  isRefusing = false
+  // A receiver that has answered gets several messages at a time.
   await at.connect()
-  await expect.poll(() => types(receiver.bodies())).toEqual(['tunnel.connected 1', 'tunnel.connected 1'])
+  await expect.poll(() => at.deliveries(webhook)).toMatchObject([{ status: 'delivered' }])
+  const session = await at.connect()
+  await expect.poll(() => receiver.received.length).toBe(2)
+  await at.disconnect(session)
+  await at.connect()
+  await expect.poll(() => types(receiver.bodies()).slice(2)).toEqual(['tunnel.connected 1'])
+  answered.resolve(undefined)
+  await expect.poll(() => types(receiver.bodies()).slice(3)).toEqual(['tunnel.disconnected 2'])
   await at.pass(5_100)
-  await expect.poll(() => types(receiver.bodies()).slice(2)).toEqual(['tunnel.connected 1', 'tunnel.disconnected 2'])
+  await expect.poll(() => types(receiver.bodies()).slice(4)).toEqual(['tunnel.connected 1'])
+})
+
+test('Retry-After postpones the next attempt', async () => {
+  await using at = await shared.scope()
+  await using receiver = await startReceiver((response, _message, index) =>
+    index === 0 ? response.writeHead(503, { 'Retry-After': '60' }).end() : response.end(),
+  )
+  const webhook = await at.subscribe(urlOf(receiver))
+  at.start()
+  await at.connect()
+  await expect.poll(() => at.deliveries(webhook)).toMatchObject([{ attempt: 1, nextAt: at.now().getTime() + 60_000 }])
+  await at.pass(60_000)
+  await expect.poll(() => at.deliveries(webhook)).toMatchObject([{ attempt: 2, status: 'delivered' }])
 })
 
 test('a receiver that does not answer holds up no other', async () => {
@@ -74,6 +92,23 @@ test('a receiver that does not answer holds up no other', async () => {
   expect(slow.received.length).toBeLessThanOrEqual(8)
 })
 
+test('five silent receivers hold up none of twenty others of their namespace', async () => {
+  await using at = await shared.scope()
+  await using silent = await startReceiver(() => undefined)
+  await using good = await startReceiver()
+  for (let count = 0; count < 5; count++) await at.subscribe(urlOf(silent))
+  await using other = await shared.scope()
+  for (const scope of [at, other])
+    for (let count = 0; count < (scope === at ? 5 : 10); count++) await scope.subscribe(urlOf(good))
+  at.start({ timeoutMs: NEVER_MS, limits: { ...SLOTS, perNamespace: 8, reserved: 2, slowPerNamespace: 2 } })
+  for (let count = 0; count < 20; count++) {
+    await at.connect()
+    await other.connect()
+  }
+  await expect.poll(() => good.received.length, { interval: 5 }).toBe(20 * 15)
+  expect(silent.received.length).toBe(5)
+})
+
 test('a namespace with more slow deliveries than slots delays no other namespace', async () => {
   await using at = await shared.scope()
   await using other = await shared.scope(OTHER_NAMESPACE)
@@ -82,7 +117,7 @@ test('a namespace with more slow deliveries than slots delays no other namespace
   for (let count = 0; count < 5; count++) await at.subscribe(urlOf(slow))
   await other.subscribe(urlOf(fast))
   for (let count = 0; count < 10; count++) await at.connect()
-  at.start({ timeoutMs: NEVER_MS, limits: { total: 4, perNamespace: 2, perWebhook: 2 } })
+  at.start({ timeoutMs: NEVER_MS, limits: { ...SLOTS, total: 4, perNamespace: 2, reserved: 0 } })
   await expect.poll(() => slow.received.length).toBe(2)
   for (let count = 0; count < 10; count++) await other.connect()
   await expect.poll(() => fast.received.length).toBe(10)
@@ -146,6 +181,33 @@ test('an event from before a webhook’s creation is not delivered to it', async
   const session = await at.connect()
   await expect.poll(() => receiver.bodies().map(({ id }) => id)).toEqual([session.id])
   expect(await at.deliveries(webhook)).toHaveLength(1)
+})
+
+test('the events of a deleted tunnel hold up its deletion until their first attempts, at most 10 s', async () => {
+  await using at = await shared.scope()
+  let isSilent = false
+  await using receiver = await startReceiver((response, { body }) => {
+    if (!isSilent) response.writeHead((JSON.parse(body) as MessageBody).data.sequence === 1 ? 200 : 500).end()
+  })
+  const deletedAt = at.now()
+  const session = await at.connect()
+  expect(await at.lastEvents(deletedAt)).toBeUndefined()
+  await at.subscribe(urlOf(receiver))
+  expect(await at.lastEvents(deletedAt)).toBe(200)
+  await at.disconnect(session)
+  expect(await at.lastEvents(deletedAt)).toBe(200)
+  const stop = at.start({ timeoutMs: NEVER_MS })
+  await expect.poll(() => at.lastEvents(deletedAt)).toBeUndefined()
+  expect(types(receiver.bodies())).toEqual(['tunnel.connected 1', 'tunnel.disconnected 2'])
+
+  isSilent = true
+  const other = await at.connect()
+  await expect.poll(() => receiver.received.length).toBe(3)
+  await at.disconnect(other)
+  expect(await at.lastEvents(deletedAt)).toBe(200)
+  await at.pass(10_001)
+  expect(await at.lastEvents(deletedAt)).toBeUndefined()
+  await stop()
 })
 
 test('deliveries of a deleted webhook end', async () => {

@@ -12,6 +12,7 @@ import { startReceiver } from '../../support/webhooks/receiver.ts'
 const never = new AbortController().signal
 /** Limit in milliseconds for receivers that never answer. All others get more time than a busy machine takes. */
 const SHORT_MS = 400
+const REFUSED = 'the host must not have a private, local or reserved address, or one of Mooring itself'
 const inside = createAddressGuard({ privateAddresses: true })
 const outside = createAddressGuard({ privateAddresses: false })
 const client = (deps: Partial<SendDeps> = {}) =>
@@ -85,7 +86,7 @@ describe('a response', () => {
       does: 'whose body is slow counts by its status',
       handle: (socket) => socket.write(`${OK}Content-Length: 100\r\n\r\nab`),
       gives: { status: 200, body: 'ab', error: null },
-      timeoutMs: 5_000,
+      timeoutMs: 1_000,
     },
     {
       does: 'that never comes ends in time',
@@ -124,10 +125,10 @@ describe('a response', () => {
     await expect.poll(server.open).toBe(0)
   })
 
-  test('that redirects is not followed', async () => {
+  test.each([301, 302, 303, 307, 308])('that redirects by %i is not followed', async (status) => {
     await using inner = await startRaw(() => undefined)
-    await using receiver = await startReceiver((response) => response.writeHead(307, { Location: inner.url }).end())
-    expect(await post(`http://127.0.0.1:${receiver.port}/`)).toMatchObject({ status: 307 })
+    await using receiver = await startReceiver((response) => response.writeHead(status, { Location: inner.url }).end())
+    expect(await post(`http://127.0.0.1:${receiver.port}/`)).toMatchObject({ status })
     expect(inner.connections()).toBe(0)
   })
 })
@@ -140,6 +141,12 @@ describe('no connection is made', () => {
       'http://0177.0.0.1:PORT/',
       'http://0x7f.1:PORT/',
       'http://127.1:PORT/',
+    ],
+    ...[
+      'http://localhost.:PORT/',
+      'http://[0:0:0:0:0:ffff:7f00:1]:PORT/',
+      'http://0x7f000001:PORT/',
+      'http://017700000001:PORT/',
     ],
     ...['http://localhost:PORT/', 'http://a.localhost:PORT/', 'http://[::ffff:127.0.0.1]:PORT/', 'http://[::ffff:7f00:1]:PORT/'],
     ...[
@@ -155,6 +162,16 @@ describe('no connection is made', () => {
     expect([sent.status, sent.body]).toEqual([null, null])
     expect(sent.error).toMatch(/private, local or reserved|not allowed|cannot be resolved/)
     expect(sent.error).not.toMatch(/127|::/)
+    expect(server.connections()).toBe(0)
+  })
+
+  test('to a listener of Mooring itself', async () => {
+    await using server = await startRaw((socket) => socket.end(`${OK}\r\n`))
+    const own = { hasAddress: (_address: string, port: number) => port === server.port }
+    const guard = createAddressGuard({ privateAddresses: true, own })
+    const resolve = () => Promise.resolve(['127.0.0.1'])
+    for (const host of ['127.0.0.1', 'localhost', 'receiver.test'])
+      expect(await post(`http://${host}:${server.port}/`, { guard, resolve })).toMatchObject({ status: null, error: REFUSED })
     expect(server.connections()).toBe(0)
   })
 
@@ -202,16 +219,13 @@ describe('a name', () => {
       guard,
       times: 2,
     })
-    expect(results).toMatchObject([
-      { status: 200 },
-      { status: null, error: 'the host has an address that is private, local or reserved' },
-    ])
+    expect(results).toMatchObject([{ status: 200 }, { status: null, error: REFUSED }])
     expect(connections).toBe(1)
   })
 
   test('with one refused address of several is refused', async () => {
     const { results, connections } = await through(() => ['1.1.1.1', '127.0.0.1'], { guard: outside })
-    expect(results).toMatchObject([{ status: null, error: 'the host has an address that is private, local or reserved' }])
+    expect(results).toMatchObject([{ status: null, error: REFUSED }])
     expect(connections).toBe(0)
   })
 

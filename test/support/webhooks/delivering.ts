@@ -4,6 +4,7 @@ import { ownerReferenceTo } from '../../../crds/kind.ts'
 import { TunnelWebhook } from '../../../crds/tunnel-webhook.ts'
 import { Tunnel } from '../../../crds/tunnel.ts'
 import { createDeliverer } from '../../../operator/webhooks/deliverer.ts'
+import { createLastEvents } from '../../../operator/webhooks/last-events.ts'
 import { SLOTS } from '../../../operator/webhooks/slots.ts'
 import { webhookIndexes } from '../../../operator/webhooks/indexes.ts'
 import { createAddressGuard } from '../../../shared/outside-addresses.ts'
@@ -19,6 +20,7 @@ import type { WebhookOutbox } from '../../../journal/webhooks.ts'
 
 const NAMESPACE = 'acme--prod'
 export const OTHER_NAMESPACE = 'globex--prod'
+const guard = createAddressGuard({ privateAddresses: true })
 export const secrets = createWebhookSecrets(Buffer.alloc(32, 7))
 
 interface StartOptions {
@@ -82,6 +84,8 @@ async function openScope({ store, journal, tunnels, webhooks }: Base, { namespac
 
   const record = (about: Partial<ConnectionRecord> = {}) => connectionRecord({ tunnel: uid, at: now().getTime(), ...about })
 
+  const lastEvents = createLastEvents({ outbox: journal.webhooks, journal, webhooks, guard, now })
+
   /** Wakes the deliverers, as any record does. */
   const wake = () => journal.connection(record({ type: 'refused', authMethod: null }))
 
@@ -111,6 +115,9 @@ async function openScope({ store, journal, tunnels, webhooks }: Base, { namespac
       await webhooks.waitFor(key, (found) => found, stop.signal)
       return made
     },
+    /** Checks whether events are left of the tunnel, which was deleted at this time. */
+    lastEvents: (deletedAt: Date) =>
+      lastEvents({ ...tunnel, metadata: { ...tunnel.metadata, deletionTimestamp: deletedAt.toISOString() } }),
     statusOf: async ({ metadata }: TunnelWebhook) => (await store.get(TunnelWebhook, metadata))?.status,
     deliveries: ({ metadata }: TunnelWebhook) => journal.webhooks.list(metadata.uid, { limit: 1_000 }),
     /** Starts a deliverer. Returns the function that stops it. */
@@ -119,7 +126,7 @@ async function openScope({ store, journal, tunnels, webhooks }: Base, { namespac
       const deliverer = createDeliverer({
         ...{ store, outbox, tunnels, webhooks, secrets, now, mayAct, timeoutMs, limits },
         ...{ registry: new Registry(), log: silent, random: () => 0.5 },
-        guard: createAddressGuard({ privateAddresses: true }),
+        guard,
       })
       const running = deliverer.run(AbortSignal.any([over.signal, stop.signal]))
       parts.defer(() => running)
