@@ -36,8 +36,11 @@ test.each<Row>([
   { phase: 'validate', checks: 0, ageMs: 10_000, gives: true },
   { phase: 'validate', checks: 3, ageMs: 500, gives: false },
   { phase: 'validate', checks: 3, ageMs: 1_000, gives: true },
-])('in the phase $phase, after $checks failed checks and $ageMs ms, an edge that cannot be reached gives: $gives', async (row) => {
-  const answer = isAnswered(REQUEST, { phase: row.phase, checks: row.checks, since: NOW - row.ageMs }, { token: 'token' })
-  if (row.gives === 'error') await expect(answer).rejects.toThrow('cannot be reached (ECONNREFUSED): open port 1')
-  else expect(await answer).toBe(row.gives)
-})
+])(
+  'in the phase $phase, after $checks failed checks and $ageMs ms, an edge that cannot be reached gives: $gives',
+  async (row) => {
+    const answer = isAnswered(REQUEST, { phase: row.phase, checks: row.checks, since: NOW - row.ageMs }, { token: 'token' })
+    if (row.gives === 'error') await expect(answer).rejects.toThrow('cannot be reached (ECONNREFUSED): open port 1')
+    else expect(await answer).toBe(row.gives)
+  },
+)

@@ -183,10 +183,7 @@ test('a challenge that the CA leaves pending after a failed validation, as step-
     }))
   })
   const tunnel = await create('pending')
-  await vi.waitFor(
-    async () => expect((await certificateOf(tunnel)).lastError).toContain('connection: port 80 is closed'),
-    LATER,
-  )
+  await vi.waitFor(async () => expect((await certificateOf(tunnel)).lastError).toContain('connection: port 80 is closed'), LATER)
   await until(tunnel, 'valid')
   expect([answers, ordersFor(tunnel)]).toEqual([2, 1])
 })
