@@ -34,6 +34,9 @@ test('an item that the log and the stream both have shows once', () => {
   tail.seed(items(4, 3, 2))
   tail.flush()
   expect(idsOf(tail.shown)).toEqual([4, 3, 2])
+  for (const item of items(3)) tail.push(item)
+  tail.flush()
+  expect(idsOf(tail.shown)).toEqual([4, 3, 2])
 })
 
 test('a paused tail shows nothing new, counts what arrives, and continues with the newest', () => {

@@ -29,8 +29,10 @@ export function createTail<T extends { readonly id: string }>(kept = KEPT): Tail
   let isPaused = false
   let missed = 0
 
+  /** Adds items. The log and the stream may both have one, in either order. */
   function show(items: readonly T[]): void {
-    shown = [...items, ...shown].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, kept)
+    const all = new Map([...items, ...shown].map((item) => [item.id, item]))
+    shown = [...all.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, kept)
   }
 
   return {
@@ -46,8 +48,7 @@ export function createTail<T extends { readonly id: string }>(kept = KEPT): Tail
       return true
     },
     seed(items) {
-      const known = new Set([...shown, ...waiting].map(({ id }) => id))
-      show(items.filter(({ id }) => !known.has(id)))
+      show(items)
     },
     pause(paused) {
       isPaused = paused

@@ -1,4 +1,4 @@
-import { options, type VNode } from 'preact'
+import { options } from 'preact'
 
 /**
  * Characters without a shape of their own: controls (C0 without tab and line breaks, C1), zero-width spaces, and what changes the direction of the text
@@ -15,7 +15,7 @@ const SHOWN = ['title', 'aria-label']
 
 /** Makes every text that Preact renders visible, so that no page can forget it. Values of inputs and copied texts stay as they are. */
 export function showInvisibleText(): void {
-  options.vnode = (vnode: VNode) => makeVisible(vnode as { readonly type: unknown; props: unknown })
+  options.vnode = makeVisible
 }
 
 function makeVisible(vnode: { readonly type: unknown; props: unknown }): void {

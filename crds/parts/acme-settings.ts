@@ -125,5 +125,7 @@ export const AcmeSettingsSchema = z.object({
     .min(1)
     .max(100_000)
     .optional()
-    .describe('First certificates of tunnels that are ordered within 7 days per registered domain. Default: 40 at Let’s Encrypt, 100,000 at other certificate authorities.'),
+    .describe(
+      'First certificates of tunnels that are ordered within 7 days per registered domain. Default: 40 at Let’s Encrypt, 100,000 at other certificate authorities.',
+    ),
 })

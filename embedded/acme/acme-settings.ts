@@ -30,7 +30,10 @@ const Nameservers = z
 /** Settings of certificates by ACME in embedded mode (docs/certificates.md). */
 export const ACME_SETTINGS = {
   issuerAcme: withDefault(Switch, '[on|off]', ['off', 'obtain certificates of tunnels from a public CA, by ACME']),
-  acmeDirectory: withDefault(Directory, '<url>', [LETS_ENCRYPT, 'directory of the CA, or staging: that of Let’s Encrypt for trials; default: Let’s Encrypt']),
+  acmeDirectory: withDefault(Directory, '<url>', [
+    LETS_ENCRYPT,
+    'directory of the CA, or staging: that of Let’s Encrypt for trials; default: Let’s Encrypt',
+  ]),
   acmeEmail: setting(Email, '<address>', 'address for messages of the CA'),
   acmeAgreeTerms: withDefault(Switch, '[on|off]', ['off', 'accept the terms of service of the CA; --issuer-acme needs it']),
   acmeCa: setting(

@@ -24,6 +24,9 @@ const UNCHECKED_MS = 1_000
  */
 const CHECKS_MAX = 3
 
+/** Whether a phase began within these milliseconds. A negative age means that the clock was set back: the time counts as over. */
+const isWithin = (ageMs: number, limitMs: number): boolean => ageMs >= 0 && ageMs < limitMs
+
 /** Creates the check whether a challenge is answered. For dns-01 it first writes the record. */
 export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps): IsAnswered {
   const byDns: IsAnswered = async ({ certificate, identifier, settings }, { since }, { token }) => {
@@ -39,13 +42,13 @@ export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps
     const age = now().getTime() - state.since
     const isForced = state.checks >= CHECKS_MAX
     const isOrdered = state.phase === 'validate'
-    if (!request.settings.check || (isForced && isOrdered)) return age < 0 || age >= UNCHECKED_MS
+    if (!request.settings.check || (isForced && isOrdered)) return !isWithin(age, UNCHECKED_MS)
     const keyAuthorization = `${token}.${await accounts.thumbprint(request.settings)}`
     const unanswered = await checkChallenge({ ...request, token, keyAuthorization })
     if (!unanswered || isForced) return true
-    if ((unanswered.early || isOrdered) && age >= 0 && age < EDGES_MS) return false
-    // The order exists: without the validation its authorization fails in any case.
-    if (isOrdered) return true
+    // Without the validation the authorization of an order that exists fails in any case.
+    if (isOrdered) return !isWithin(age, EDGES_MS)
+    if (unanswered.early && isWithin(age, EDGES_MS)) return false
     throw new CheckError(unanswered.message)
   }
 

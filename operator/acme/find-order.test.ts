@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Account } from './account.ts'
 import { AcmeError } from './acme-error.ts'
 import { findOrder } from './find-order.ts'
 
 const NAME = 'a.example.org'
 const order = (status: string, value = NAME) => ({
-  ...{ status, identifiers: [{ type: 'dns', value }], authorizations: ['https://ca.example/z/1'], finalize: 'https://ca.example/f' },
+  ...{
+    status,
+    identifiers: [{ type: 'dns', value }],
+    authorizations: ['https://ca.example/z/1'],
+    finalize: 'https://ca.example/f',
+  },
 })
 
 interface Page {
@@ -21,7 +26,7 @@ function accountWith(pages: Readonly<Record<string, Page>>): Account {
     if (!page) throw new AcmeError('acme_rejected', 'not found', { status: 404 })
     const { data, error } = schema.safeParse(page.data)
     if (error) throw new AcmeError('acme_invalid_answer', 'invalid')
-    return { data: data as T, location: undefined, retryAfterMs: undefined, next: page.next }
+    return { data, location: undefined, retryAfterMs: undefined, next: page.next }
   }
   return { client: { post }, url: 'account' } as unknown as Account
 }

@@ -4,9 +4,11 @@ import { CheckError, failedState } from './order-failure.ts'
 import type { OrderState } from './order-state.ts'
 import { OrderLostError } from './order-steps.ts'
 import { retryAfterMs } from '../../shared/retry-after.ts'
+import { placedWithin } from './orders.ts'
 import { timeWithin } from './renewal-info.ts'
 
 const NOW = 1_800_000_000_000
+const HOUR = 3_600_000
 const state: OrderState = {
   ...{ phase: 'validate', directory: 'https://ca.example/dir', identifier: 'a.example.org', token: 'token', since: NOW },
   ...{
@@ -77,4 +79,26 @@ test('a renewal is spread over the window of the CA', () => {
   expect(Math.max(...times)).toBeLessThanOrEqual(Date.parse(window.end))
   expect(new Set(times).size).toBe(50)
   expect(timeWithin({ start: window.end, end: window.start }, 'id')).toBeUndefined()
+})
+
+test('the error of an order names what the own check found before it; then checks begin anew', () => {
+  const about = { now: NOW, random: () => 1, isInterrupted: false }
+  const checked = failedState({ ...state, phase: 'check' }, new CheckError('port 80 is closed'), about)
+  expect(checked).toMatchObject({ checks: 1, checkError: 'port 80 is closed' })
+  const next = failedState(checked, lost, about)
+  expect(next).toMatchObject({ checks: 0, lastError: 'no; before, the operator found: port 80 is closed' })
+  expect(next.checkError).toBeUndefined()
+})
+
+test('a restart shortens only the wait of the first failure', () => {
+  const next = failedState({ ...state, failures: 2 }, lost, { now: NOW, random: () => 1, isInterrupted: true })
+  expect(next.next?.waitMs).toBe(240_000)
+})
+
+test.each([
+  { does: 'four orders within an hour are the most', placed: [0, 1, 2, 3], isLimit: true },
+  { does: 'an order of an hour ago does not count', placed: [-1, 1, 2, 3], isLimit: false },
+  { does: 'an order in the future does not count', placed: [1, 2, 3, HOUR + 1], isLimit: false },
+])('$does', ({ placed, isLimit }) => {
+  expect(placedWithin({ placed }, HOUR - 1).isLimit).toBe(isLimit)
 })

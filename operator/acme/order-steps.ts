@@ -179,7 +179,11 @@ async function validate(stored: StoredOrder, order: Order, context: StepContext)
 }
 
 /** Takes over the token of a challenge, then asks the CA to validate it once it is answered. */
-async function answer(stored: StoredOrder, offered: OfferedChallenge, { account, now, isAnswered }: StepContext): Promise<Stepped> {
+async function answer(
+  stored: StoredOrder,
+  offered: OfferedChallenge,
+  { account, now, isAnswered }: StepContext,
+): Promise<Stepped> {
   const { state } = stored
   const { url, token = state.token, issuers, isHashed } = offered
   if (state.challenge?.url !== url || state.token !== token) {

@@ -75,13 +75,22 @@ test('a missing Secret is named, with what to do', () => {
   )
 })
 
-test.each([
+interface Expiry {
+  readonly does: string
+  /** Lifetime and rest in days. */
+  readonly days: number
+  readonly left: number
+  readonly isSoon: boolean
+  readonly status?: 'expired'
+}
+
+test.each<Expiry>([
   { does: 'of 90 days is announced 9 days before its end', days: 90, left: 8.9, isSoon: true },
   { does: 'of 90 days is not announced earlier', days: 90, left: 9.1, isSoon: false },
   { does: 'of 6 days is announced a day before its end', days: 6, left: 0.9, isSoon: true },
   { does: 'of a year is announced two weeks before its end', days: 365, left: 14.1, isSoon: false },
-  { does: 'that has expired is another condition', days: 90, left: -1, isSoon: false, status: 'expired' as const },
-])('a certificate $does', ({ days, left, isSoon, status = 'valid' as const }) => {
+  { does: 'that has expired is another condition', days: 90, left: -1, isSoon: false, status: 'expired' },
+])('a certificate $does', ({ days, left, isSoon, status = 'valid' }) => {
   const [obtainedAt, expiresAt] = [new Date(0).toISOString(), new Date(days * DAY).toISOString()]
   const about = { secretName: 'tunnels-tls', now: new Date((days - left) * DAY) }
   const condition = expiringSoon({ status, obtainedAt, expiresAt }, about)

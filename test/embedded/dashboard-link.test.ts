@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { createDashboardClient, expectRejection } from '../support/api/dashboard-client.ts'
+import { openPlainBrowser } from '../support/browser/dashboard-browser.ts'
 import { startMooring } from '../support/deployment/mooring.ts'
 import { LATER } from '../support/patience.ts'
 
-/** The link of `npm start` that signs in to the dashboard. */
+/** The link of `npm start` that signs in to the dashboard, in Chromium, and the first tunnel from there. */
 
 /** Status of the page for a `Host`, as a browser sends it that resolves the name to loopback. */
 async function statusAt(url: string, host: string): Promise<number | undefined> {
@@ -20,7 +21,7 @@ async function statusAt(url: string, host: string): Promise<number | undefined> 
 const cleanup = new AsyncDisposableStack()
 afterAll(() => cleanup.disposeAsync())
 
-test('the link signs in once, its session outlives kill -9, and its code is in no log', async () => {
+test('the link signs in once and leads to a tunnel; its session outlives kill -9, and its code is in no log', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'mooring-link-'))
   cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
   const first = await startMooring({ dataDir, args: ['--log-level', 'trace'] })
@@ -36,10 +37,20 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
   expect(await statusAt(sharedHttpUrl ?? '', `other.localhost:${port}`)).toBeGreaterThanOrEqual(400)
   const code = link.hash.replace('#code=', '')
 
-  using page = createDashboardClient({ url: sharedUrl, ca })
-  expect((await page.signIn({ code })).status).toBe(201)
-  const me = await page.send('GET', '/dashboard/v1/me')
-  expect(JSON.parse(me.text)).toMatchObject({ data: { user: 'local:admin' } })
+  await using browser = await openPlainBrowser()
+  const page = await browser.page()
+  await page.goto(dashboardUrl)
+  await page.waitForURL('**/dashboard/o/default/default/tunnels')
+  await page.getByRole('link', { name: 'New tunnel' }).first().click()
+  await page.getByLabel('Name', { exact: true }).fill('Shop')
+  await page.getByRole('button', { name: 'Create tunnel' }).click()
+  await page.getByRole('heading', { name: 'Waiting for your connection …' }).waitFor()
+  expect(await page.getByLabel('Command').textContent()).toContain('ssh ')
+  await page.reload()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+  page.expectNoFaults()
+  const [session] = await page.context().cookies(link.origin)
+  expect(session).toMatchObject({ name: '__Host-mooring-session', httpOnly: true, secure: true, sameSite: 'Strict' })
   using late = createDashboardClient({ url: sharedUrl, ca })
   expectRejection(await late.signIn({ code }), '401 unauthenticated')
   // The welcome message has the link; the log must not.
@@ -49,7 +60,11 @@ test('the link signs in once, its session outlives kill -9, and its code is in n
   first.process.kill('SIGKILL')
   await ended
   const second = cleanup.use(await startMooring({ dataDir }))
-  using again = createDashboardClient({ url: second.ready.sharedUrl, ca, cookie: page.setCookie })
+  using again = createDashboardClient({
+    url: second.ready.sharedUrl,
+    ca,
+    cookie: `${session?.name ?? ''}=${session?.value ?? ''}`,
+  })
   expect((await again.send('GET', '/dashboard/v1/me')).status).toBe(200)
   using old = createDashboardClient({ url: second.ready.sharedUrl, ca })
   expectRejection(await old.signIn({ code }), '401 unauthenticated')

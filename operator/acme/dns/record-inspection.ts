@@ -49,12 +49,8 @@ export function createRecordInspector({
     const { meta = {} } = await client.directory()
     const { accountHashPrefix: prefix, issuerDomainNames, caaIdentities } = meta
     const hashes = isHashed ?? prefix !== undefined
-    if (hashes && prefix === undefined)
-      throw new AcmeError('acme_invalid_answer', 'the directory of the certificate authority has no accountHashPrefix')
-    const accountUris =
-      hashes && prefix !== undefined
-        ? hashedUris(identifier, { prefix, accountUrl, thumbprint: await accounts.thumbprint(settings) })
-        : [accountUrl]
+    const thumbprint = hashes ? await accounts.thumbprint(settings) : ''
+    const accountUris = hashes ? hashedUris(identifier, { prefix: requirePrefix(prefix), thumbprint, accountUrl }) : [accountUrl]
     if (!accountUris.every(isParameterValue)) {
       const why = 'the URL of the account has characters that a record of dns-persist-01 cannot have'
       throw new AcmeError('acme_rejected', `${why}: choose another challenge`)
@@ -88,6 +84,11 @@ export function createRecordInspector({
     if (!inspection.settings.check) return { record, problem: undefined, isKnown: true }
     return { record, ...(await lookedUp(permission, inspection.settings)) }
   }
+}
+
+function requirePrefix(prefix: string | undefined): string {
+  if (prefix !== undefined) return prefix
+  throw new AcmeError('acme_invalid_answer', 'the directory of the certificate authority has no accountHashPrefix')
 }
 
 const isAnswer = (rcode: string): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'

@@ -167,6 +167,27 @@ test('a request without an answer is repeated, and the same order leads to the c
   expect(ordersFor(tunnel)).toBe(1)
 })
 
+test('a challenge that the CA leaves pending after a failed validation, as step-ca does, is answered again', async () => {
+  let answers = 0
+  ca.tell(async (asked, forward) => {
+    if (asked.path.includes('chalZ') && asked.payload === '{}') {
+      answers += 1
+      // The first validation fails: Pebble does not hear of it.
+      if (answers === 1) return { ...problem(200, 'none'), body: '{}' }
+    }
+    const answer = await forward()
+    if (!asked.path.includes('authZ') || answers !== 1) return answer
+    const error = { type: 'urn:ietf:params:acme:error:connection', detail: 'port 80 is closed' }
+    return json(answer, ({ challenges, ...rest }) => ({
+      ...{ ...rest, challenges: (challenges as object[]).map((challenge) => ({ ...challenge, status: 'pending', error })) },
+    }))
+  })
+  const tunnel = await create('pending')
+  await vi.waitFor(async () => expect((await certificateOf(tunnel)).lastError).toContain('connection: port 80 is closed'), LATER)
+  await until(tunnel, 'valid')
+  expect([answers, ordersFor(tunnel)]).toEqual([2, 1])
+})
+
 /** Time in seconds that the CA asks for. Also a busy machine makes another tunnel within this time. */
 const LIMITED_SECONDS = 30
 

@@ -10,7 +10,7 @@ import { createCa, issueCertificate } from '../../../operator/certificates/local
 import { CACHE } from '../debian-packages.ts'
 import { freePort } from '../free-port.ts'
 
-const VERSION = 'v2.10.1'
+const VERSION = 'v2.10.3'
 const MODULE = `github.com/letsencrypt/pebble/v2/cmd`
 const run = promisify(execFile)
 

@@ -35,17 +35,10 @@ export async function openDashboardBrowser({ sharedUrl, ca }: { sharedUrl: strin
   const file = join(directory.path, 'ca.pem')
   await writeFile(file, ca)
   const { home } = started.use(await browserHome(file))
-  const { stdout } = await run('which', [CHROMIUM])
-  const env = { PATH: process.env.PATH ?? '', HOME: home }
-  const browser = await chromium.launch({ executablePath: stdout.trim(), args: [...CHROMIUM_SETTINGS], env })
+  const browser = await launched(home)
   started.defer(() => browser.close())
+  const page = (options?: BrowserContextOptions) => pageOf(browser, options)
   const ownership = started.move()
-
-  async function page(options: BrowserContextOptions = {}): Promise<WatchedPage> {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
-    context.setDefaultTimeout(STEP_MS)
-    return watch(await context.newPage())
-  }
 
   return {
     ...{ browser, page },
@@ -59,6 +52,28 @@ export async function openDashboardBrowser({ sharedUrl, ca }: { sharedUrl: strin
     },
     [Symbol.asyncDispose]: () => ownership.disposeAsync(),
   }
+}
+
+/** Starts a browser that trusts no CA of an installation, for pages without TLS. @throws Error when the program is missing */
+export async function openPlainBrowser(): Promise<AsyncDisposable & Pick<DashboardBrowser, 'page'>> {
+  await using started = new AsyncDisposableStack()
+  const directory = started.use(await mkdtempDisposable(join(tmpdir(), 'browser-')))
+  const browser = await launched(directory.path)
+  started.defer(() => browser.close())
+  const ownership = started.move()
+  return { page: (options) => pageOf(browser, options), [Symbol.asyncDispose]: () => ownership.disposeAsync() }
+}
+
+async function launched(home: string): Promise<Browser> {
+  const { stdout } = await run('which', [CHROMIUM])
+  const env = { PATH: process.env.PATH ?? '', HOME: home }
+  return chromium.launch({ executablePath: stdout.trim(), args: [...CHROMIUM_SETTINGS], env })
+}
+
+async function pageOf(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options })
+  context.setDefaultTimeout(STEP_MS)
+  return watch(await context.newPage())
 }
 
 function watch(page: Page): WatchedPage {
