@@ -5,6 +5,7 @@ import { dedicatedDatabase, dedicatedServer, plan, runningStatus } from '../../t
 import { readyCondition, tunnelEndpoint } from '../../test/builders/resources.ts'
 import { type Observed, planDatabase } from './plan.ts'
 
+const NOW = new Date('2026-01-02T03:05:00Z')
 const KEPT = { passwordVersion: 1, passwordId: 'an-id', host: '127.0.0.1', port: 5432, usesTls: false, tidy: true }
 const NEW: Observed = {
   database: dedicatedDatabase(),
@@ -18,7 +19,7 @@ const NEW: Observed = {
   isOpen: false,
   secret: undefined,
   passwordChanged: false,
-  backups: { isOffered: true, archive: undefined, source: undefined },
+  backups: { isOffered: true, archive: undefined, source: undefined, now: NOW },
 }
 const running = dedicatedDatabase({ status: runningStatus })
 const RUNNING: Observed = { ...NEW, database: running, server: dedicatedServer(), isOpen: true, secret: KEPT }
