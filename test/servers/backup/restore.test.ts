@@ -1,10 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { readManifest, writeManifest } from '../../../backup/postgresql/catalog/manifest.ts'
-import { readText } from '../../../backup/postgresql/catalog/read-object.ts'
 import { restore } from '../../../backup/postgresql/restore.ts'
-import { bodyOf } from '../../../backup/repository/small-objects.ts'
 import { type ArchivedServer, startArchived } from '../../support/backup/archived-server.ts'
 import {
   momentOf,
@@ -66,37 +63,6 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     expect(await valueOf(await copy.client(), 'SELECT sum(n)::int FROM commits')).toBe(1)
   })
 
-  test('a time to which nothing was committed after the last mark is restorable', SLOW, async () => {
-    const client = await server.client()
-    await client.query('CREATE TABLE quiet AS SELECT 1 AS n')
-    await agent.reaches(await momentOf(client))
-    // No more commits from here on.
-    const time = await momentOf(client)
-    await agent.reaches(time)
-    await using copy = await restored(time)
-    expect(await valueOf(await copy.client(), 'SELECT n FROM quiet')).toBe(1)
-  })
-
-  test('a restored server is archived on its own, and restored again', SLOW, async () => {
-    const client = await server.client()
-    await client.query('CREATE TABLE generations AS SELECT 1 AS n')
-    const time = await momentOf(client)
-    await agent.reaches(time)
-    await using second = await restored(time)
-    await using other = startAgent(second, { ...kept, prefix: 'database-2' })
-    await other.archiving()
-    const inSecond = await second.client()
-    await inSecond.query('UPDATE generations SET n = 2')
-    const later = await momentOf(inSecond)
-    await inSecond.query('UPDATE generations SET n = 3')
-    await other.reaches(await momentOf(inSecond))
-    await using third = await startRestored(second, { ...kept, prefix: 'database-2', time: later })
-    expect(await valueOf(await third.client(), 'SELECT n FROM generations')).toBe(2)
-    // The former server's backups are as before.
-    await using again = await restored(time)
-    expect(await valueOf(await again.client(), 'SELECT n FROM generations')).toBe(1)
-  })
-
   test.each([
     { name: 'before', time: () => new Date(Date.parse(agent.state().restoreWindow?.earliest ?? '') - 1) },
     { name: 'after', time: () => new Date(Date.now() + 3_600_000) },
@@ -124,32 +90,5 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
     const time = new Date(agent.state().restoreWindow?.latest ?? '')
     await expect(restore({ ...kept, prefix: PREFIX, time, into, signal })).rejects.toMatchObject({ code: 'directory_not_empty' })
     expect(await readdir(into)).toEqual(['PG_VERSION'])
-  })
-
-  test('a backup that is larger than the free space is rejected before anything is fetched', SLOW, async () => {
-    const into = join(server.root, 'too-small')
-    const time = new Date(agent.state().restoreWindow?.latest ?? '')
-    const deps = { ...kept, prefix: PREFIX, signal }
-    await using large = await testRepository()
-    for await (const { key } of kept.repository.list(`${PREFIX}/`)) {
-      const text = key.endsWith('/manifest.json') ? await readText(deps, key.slice(PREFIX.length + 1)) : undefined
-      const manifest = text === undefined ? undefined : readManifest(text)
-      const body = manifest
-        ? bodyOf(Buffer.from(writeManifest({ ...manifest, dataBytes: 2 ** 50 })))
-        : await kept.repository.get(key)
-      await large.repository.put(key, body)
-    }
-    const result = restore({ ...deps, repository: large.repository, time, into })
-    await expect(result).rejects.toMatchObject({ code: 'restore_needs_space' })
-    expect(await readdir(into)).toEqual(['mooring_restore.json'])
-  })
-
-  test('a repeated restore changes nothing', SLOW, async () => {
-    const into = join(server.root, 'repeated')
-    const time = new Date(agent.state().restoreWindow?.latest ?? '')
-    const first = await restore({ ...kept, prefix: PREFIX, time, into, signal })
-    await writeFile(join(into, 'of-the-server'), '')
-    expect(await restore({ ...kept, prefix: PREFIX, time, into, signal })).toEqual(first)
-    expect(await readdir(into)).toContain('of-the-server')
   })
 })
