@@ -38,6 +38,16 @@ export type Backup = z.output<typeof Backup>
 export const RestoreWindow = z.object({ earliest: Time, latest: Time })
 export type RestoreWindow = z.output<typeof RestoreWindow>
 
+/** What a restore drill read in the scratch server. */
+export const DrillReport = z.object({
+  /** Tables of the tenant, all of whose rows were read. */
+  tables: z.int().min(0),
+  rows: z.int().min(0),
+  /** Tables that had as many rows, and the same checksum, as those of the live server at that moment. */
+  compared: z.int().min(0),
+})
+export type DrillReport = z.output<typeof DrillReport>
+
 export const ProblemReason = {
   /** The repository does not answer, or rejects the credentials. */
   unavailable: 'RepositoryUnavailable',
@@ -57,6 +67,9 @@ export const Problem = z.object({
 })
 export type Problem = z.output<typeof Problem>
 
+/** Maximum number of intervals in {@link AgentState}. */
+export const MAX_WINDOWS = 36
+
 /** Maximum number of backups in {@link AgentState}. */
 export const MAX_BACKUPS = 100
 
@@ -68,10 +81,14 @@ export const AgentState = z.object({
   backups: z.array(Backup).max(MAX_BACKUPS),
   /** Computed from what is in the repository; null before the first backup. */
   restoreWindow: RestoreWindow.nullable(),
+  /** All intervals that can be restored, oldest first: a gap in the log is between two of them. The last one is {@link restoreWindow}. */
+  restoreWindows: z.array(RestoreWindow).max(MAX_WINDOWS).default([]),
   /** Highest {@link Order.backupVersion} that the agent has finished, whether the backup succeeded or failed. */
   backupVersion: z.int().min(0),
   /** Time of the last successful drill. */
   lastVerifiedRestore: Time.nullable(),
+  /** Result of that drill. */
+  drillReport: DrillReport.nullable().default(null),
   /** Failure of the last drill; null after a success. */
   drillError: Sentence.nullable(),
   /** Time up to which all committed transactions are in the repository, by the clock of the server. */

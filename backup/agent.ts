@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { type AgentState, Order, ORDER_KEY, ProblemReason, STATE_KEY } from './agent-state.ts'
 import type { BackupClock } from './clock.ts'
-import { type Context, SCHEDULE, type Schedule } from './context.ts'
+import { type Context, listEveryMs, SCHEDULE, type Schedule } from './context.ts'
 import { createBackupJob } from './backup-job.ts'
 import { createDrillJob } from './drill-job.ts'
 import { createRetentionJob } from './retention-job.ts'
@@ -121,9 +121,9 @@ export function createAgent(deps: AgentDeps): Agent {
   const working = loop(schedule.orderMs, async () => {
     await step('order', readOrder)
     if (listedAt === undefined) return
-    if (clock.date() - listedAt >= schedule.listMs) await step('list', list)
+    if (clock.date() - listedAt >= listEveryMs(catalog.keys().length, schedule)) await step('list', list)
     const isNew = await backUp()
-    if (!isNew && expiredAt !== undefined && clock.date() - expiredAt < schedule.listMs) return
+    if (!isNew && expiredAt !== undefined && clock.date() - expiredAt < schedule.expireMs) return
     await expire()
     expiredAt = clock.date()
   })

@@ -26,8 +26,10 @@ export interface Schedule {
   readonly orderMs: number
   /** Maximum age of `state.json`. */
   readonly stateMs: number
-  /** Interval of full listings of the repository, which find objects that other programs removed, and of removals of expired backups. */
+  /** Minimum interval of full listings of the repository, which find objects that other programs removed. Longer with many objects ({@link listEveryMs}). */
   readonly listMs: number
+  /** Interval of removals of expired backups. */
+  readonly expireMs: number
   /** Maximum rate of reads of a base backup. */
   readonly bytesPerSecond: number
 }
@@ -41,8 +43,18 @@ export const SCHEDULE: Schedule = {
   retryMs: 30_000,
   orderMs: 10_000,
   stateMs: 30_000,
-  listMs: 3_600_000,
+  listMs: 60_000,
+  expireMs: 3_600_000,
   bytesPerSecond: 100 * 1024 * 1024,
+}
+
+/** Time in ms for each object that a listing returns: a bucket answers a request, which costs money, for each 1,000 objects. */
+const MS_PER_OBJECT = 10
+const MAX_LIST_MS = 3_600_000
+
+/** Returns the interval of full listings of a repository with so many objects of the database: from a minute (6,000) to an hour. */
+export function listEveryMs(objects: number, { listMs }: Pick<Schedule, 'listMs'>): number {
+  return Math.max(listMs, Math.min(objects * MS_PER_OBJECT, MAX_LIST_MS))
 }
 
 /** Dependencies and state that the jobs of one agent share. */

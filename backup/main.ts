@@ -20,7 +20,7 @@ async function start(settings: AgentSettings, log: Logger): Promise<Running> {
     ...{ prefix, clock: systemBackupClock, log },
     server: {
       ...{ dataDirectory: data, spoolDirectory: spool, scratchDirectory: scratch },
-      connect: () => connect(settings),
+      connect: (database) => connect(settings, database),
       administrator: admin,
       program: { postgres: settings.program, env: {} },
       engineVersion,
@@ -30,10 +30,10 @@ async function start(settings: AgentSettings, log: Logger): Promise<Running> {
 }
 
 /** The password is read for each connection: the operator may have replaced it. */
-async function connect({ socket, port, admin, passwordFile }: AgentSettings): Promise<pg.Client> {
+async function connect({ socket, port, admin, passwordFile }: AgentSettings, database = 'postgres'): Promise<pg.Client> {
   const password = (await readFile(passwordFile, 'utf8')).replace(/\n$/, '')
   const client = new pg.Client({
-    ...{ host: socket, port, user: admin, password, database: 'postgres' },
+    ...{ host: socket, port, user: admin, password, database },
     ...{ connectionTimeoutMillis: CONNECT_MS, application_name: 'mooring', options: '-c search_path=pg_catalog' },
   })
   // A broken connection emits another error after the reported one.

@@ -1,7 +1,7 @@
-import { type AgentState, type Backup, MAX_BACKUPS, type Problem } from './agent-state.ts'
+import { type AgentState, type Backup, type DrillReport, MAX_BACKUPS, MAX_WINDOWS, type Problem } from './agent-state.ts'
 import type { Catalog } from './postgresql/catalog/catalog.ts'
 import type { Manifest } from './postgresql/catalog/manifest.ts'
-import { intervalsOf, type Quiet, windowOf, withQuiet } from './postgresql/catalog/restorable.ts'
+import { intervalsOf, type Quiet, windowsOf, withQuiet } from './postgresql/catalog/restorable.ts'
 
 /** State of an agent that no listing of the repository shows. It begins with the last state that an earlier agent wrote. */
 export interface Memory {
@@ -11,6 +11,7 @@ export interface Memory {
   verified: ReadonlyMap<string, string>
   backupVersion: number
   lastVerifiedRestore: string | null
+  drillReport: DrillReport | null
   drillError: string | null
 }
 
@@ -18,15 +19,15 @@ export interface Memory {
 const MAX_FAILED = 20
 const KILLED = 'the agent stopped during the backup; the next agent makes a new one'
 
-const NOTHING = { backups: [], backupVersion: 0, lastVerifiedRestore: null, drillError: null } as const
+const NOTHING = { backups: [], backupVersion: 0, lastVerifiedRestore: null, drillReport: null, drillError: null } as const
 
 export function memoryFrom(state: AgentState | undefined): Memory {
-  const { backups, backupVersion, lastVerifiedRestore, drillError } = state ?? NOTHING
+  const { backups, backupVersion, lastVerifiedRestore, drillReport, drillError } = state ?? NOTHING
   const attempts = backups.filter(({ status }) => status !== 'succeeded')
   return {
     attempts: attempts.map((backup) => (backup.status === 'running' ? { ...backup, status: 'failed', error: KILLED } : backup)),
     verified: new Map(backups.flatMap(({ id, lastVerifiedRestore: at }) => (at === null ? [] : [[id, at] as const]))),
-    ...{ backupVersion, lastVerifiedRestore, drillError },
+    ...{ backupVersion, lastVerifiedRestore, drillReport, drillError },
   }
 }
 
@@ -47,12 +48,15 @@ export interface Observed {
 /** Computes the state of an agent. */
 export function stateOf({ memory, catalog, quiet, problem, now }: Observed): AgentState {
   const archived = withQuiet(catalog?.archived() ?? { bases: [], wal: new Map(), quiet: [] }, quiet)
+  const windows = windowsOf(intervalsOf(archived)).slice(-MAX_WINDOWS)
   return {
     at: new Date(now).toISOString(),
     backups: backupsOf(memory, catalog, archived.bases),
-    restoreWindow: windowOf(intervalsOf(archived)),
+    restoreWindow: windows.at(-1) ?? null,
+    restoreWindows: [...windows],
     backupVersion: memory.backupVersion,
     lastVerifiedRestore: memory.lastVerifiedRestore,
+    drillReport: memory.drillReport,
     drillError: memory.drillError,
     archivedAt: quiet ? new Date(quiet.until).toISOString() : null,
     markedAt: quiet ? new Date(quiet.markedAt).toISOString() : null,

@@ -27,6 +27,9 @@ export const ArchiveReason = {
 } as const
 export type ArchiveReason = (typeof ArchiveReason)[keyof typeof ArchiveReason]
 
+/** Reasons of an archive that is not ready although nothing has failed. */
+export const WAITING_REASONS: ReadonlySet<string> = new Set([ArchiveReason.FirstBackup, ArchiveReason.Deleting])
+
 /** Base backup in the status of an archive. */
 export const ArchivedBackup = z.object({
   id: z.string().max(64).describe('Id of the backup.'),
@@ -39,6 +42,18 @@ export const ArchivedBackup = z.object({
   lastVerifiedRestore: z.string().max(32).optional().describe('Time at which a restore of it last succeeded.'),
 })
 export type ArchivedBackup = z.output<typeof ArchivedBackup>
+
+/** Result of the last successful restore drill. */
+const DrillReport = z
+  .object({
+    tables: z.int().min(0).describe('Tables whose rows were all read.'),
+    rows: z.int().min(0).describe('Rows of these tables.'),
+    compared: z.int().min(0).describe('Tables whose number of rows and checksum were those of the live database.'),
+  })
+  .describe('Result of that restore drill.')
+
+/** Maximum number of intervals in a status. */
+export const RESTORE_WINDOWS_MAX = 36
 
 /** Maximum number of backups in a status. */
 export const BACKUPS_MAX = 100
@@ -76,10 +91,19 @@ export const DatabaseArchive = defineKind({
   spec: DatabaseArchiveSpec,
   status: z.object({
     ...commonStatus,
-    restoreWindow: RestoreWindow.optional().describe('Interval whose every moment can be restored.'),
+    restoreWindow: RestoreWindow.optional().describe('Newest interval whose every moment can be restored.'),
+    restoreWindows: z
+      .array(RestoreWindow)
+      .max(RESTORE_WINDOWS_MAX)
+      .optional()
+      .describe(
+        'All such intervals, oldest first. A gap in the write-ahead log ends an interval; the next backup begins another.',
+      ),
     backups: z.array(ArchivedBackup).max(BACKUPS_MAX).optional().describe('Base backups, newest first.'),
     backupVersion: z.int().min(0).optional().describe('Number of the last requested backup that is done.'),
     lastVerifiedRestore: z.string().max(32).optional().describe('Time at which a restore drill last succeeded.'),
+    drillReport: DrillReport.optional(),
+    drillError: z.string().max(1024).optional().describe('Why the last restore drill failed. Absent after a success.'),
     archivedAt: z.string().max(32).optional().describe('Time up to which the write-ahead log is in the repository.'),
     storedBytes: z.int().min(0).optional().describe('Bytes in the repository.'),
   }),

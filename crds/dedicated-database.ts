@@ -181,6 +181,7 @@ export const DedicatedDatabase = defineKind({
     plan: z.string().max(63).optional().describe('Name of the Plan in force.'),
     storageGiB: z.int().optional().describe('Storage of the server in GiB.'),
     restoreWindow: RestoreWindow.optional().describe('Interval whose every moment can be restored.'),
+    lastVerifiedRestore: z.string().max(32).optional().describe('Time at which a restore drill of its backups last succeeded.'),
     sshTunnel: SshTunnelStatus.optional().describe('SSH tunnel. Absent without `spec.sshTunnel`.'),
     usagePeriods: UsagePeriods.optional(),
     extensions: z.array(ExtensionName).max(64).optional().describe('Extensions that are in the database.'),

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import type { Namespace } from '../../crds/core.ts'
-import { type ArchivedBackup, type DatabaseArchive, isArchiveOf } from '../../crds/database-archive.ts'
+import { type ArchivedBackup, type DatabaseArchive, isArchiveOf, WAITING_REASONS } from '../../crds/database-archive.ts'
 import type { RestoreFrom } from '../../crds/parts/point-in-time-recovery.ts'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import { type Motor, partsOf } from '../../crds/motor.ts'
 import { annotations } from '../../crds/names.ts'
+import { isRestorable, isRestorableSoon, windowsText } from '../../shared/restorable-moment.ts'
 import type { RestoreGrants } from '../../shared/restore-grants.ts'
 import type { Cache } from '../../store/cache.ts'
+import { conditionOf } from '../../store/conditions.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Principal } from '../http/route.ts'
@@ -37,6 +39,14 @@ export function backupView({ finishedAt, error, lastVerifiedRestore, ...backup }
 export const backupsOf = (archive: DatabaseArchive | undefined): readonly BackupView[] =>
   (archive?.status?.backups ?? []).map(backupView)
 
+/** Returns why the backups of a database fail, and since when; null while they work. */
+export function problemOf(archive: DatabaseArchive): { code: string; message: string; since: string } | null {
+  const condition = conditionOf(archive, 'Ready')
+  if (condition?.status !== 'False' || WAITING_REASONS.has(condition.reason)) return null
+  const { reason: code, message, lastTransitionTime } = condition
+  return { code, message, since: new Date(lastTransitionTime).toISOString() }
+}
+
 export interface BackupsDeps {
   readonly archives: Cache<typeof DatabaseArchive>
   readonly namespaces: Cache<typeof Namespace>
@@ -45,6 +55,7 @@ export interface BackupsDeps {
   readonly withoutBackups?: WithoutBackups
   readonly scopes: Scopes
   readonly catchUp: CatchUp
+  readonly now: () => Date
 }
 
 /** Engines whose servers run in containers of Docker. Backups need a server that is a process of this machine. Absent: none. */
@@ -107,7 +118,7 @@ const NEEDS = [
  * Creates the check of `restoreFrom`. The error for a database that does not exist is the same as for one where the caller is not an editor.
  * @throws ApiError `unknown_database`, `unsupported_motor`, `outside_restore_window`
  */
-export function createRestoreCheck({ archives, namespaces, restoreGrants, scopes, catchUp }: BackupsDeps) {
+export function createRestoreCheck({ archives, namespaces, restoreGrants, scopes, catchUp, now }: BackupsDeps) {
   async function find(principal: Principal, databaseId: string): Promise<DatabaseArchive> {
     const archive = await catchUp(archives, () => archiveOf(archives, databaseId))
     const isThere = archive !== undefined && archive.metadata.deletionTimestamp === undefined
@@ -127,27 +138,28 @@ export function createRestoreCheck({ archives, namespaces, restoreGrants, scopes
     { databaseId, time }: RestoreFrom,
     { engine, namespace, name }: NewDatabase,
   ): Promise<RestoreDraft> {
-    const { spec, status } = await find(principal, databaseId)
+    const archive = await find(principal, databaseId)
+    const { spec } = archive
     if (spec.motor !== engine) {
       throw wrong('unsupported_motor', 'engine', `must be ${spec.motor}, as the database that is restored`)
     }
-    requireWithin(time, status?.restoreWindow)
-    const restoreFrom = { databaseId: spec.databaseUid, time }
+    const moment = new Date(time)
+    requireRestorable(archive, moment, now())
+    // Specs have times in UTC. The grant is of the time in the spec.
+    const restoreFrom = { databaseId: spec.databaseUid, time: moment.toISOString() }
     const isForeign = spec.namespace !== namespace && restoreGrants
     const grant = isForeign ? { [annotations.restoreGrant]: restoreGrants({ ...restoreFrom, namespace, name }) } : {}
     return { restoreFrom, annotations: grant }
   }
 }
 
-function requireWithin(time: string, window: { readonly earliest: string; readonly latest: string } | undefined): void {
-  if (!window) throw wrong('outside_restore_window', 'restoreFrom.time', 'no moment of this database can be restored yet')
-  const at = Date.parse(time)
-  if (Date.parse(window.earliest) <= at && at <= Date.parse(window.latest)) return
-  throw wrong(
-    'outside_restore_window',
-    'restoreFrom.time',
-    `must be within the restore window, ${window.earliest} to ${window.latest}`,
-  )
+/** Accepts a moment in a restore window, and one that has just passed: the restore then begins when the window includes it, in less than a minute. */
+function requireRestorable(archive: DatabaseArchive, moment: Date, now: Date): void {
+  if (isRestorable(archive, moment) || isRestorableSoon(archive, moment, now)) return
+  const windows = windowsText(archive)
+  const message =
+    windows === '' ? 'no moment of this database can be restored yet' : `must be within the restore window, ${windows}`
+  throw wrong('outside_restore_window', 'restoreFrom.time', message)
 }
 
 function wrong(

@@ -80,6 +80,7 @@ test('a view has every documented field, the spec under the names of the API', (
     ...{ status: 'running', statusReason: null, statusCode: null },
     firewallRules: [{ cidr: '203.0.113.0/24', description: 'office' }, { cidr: '::1' }],
     ...{ privateNetwork: true, pointInTimeRecovery: null, sshTunnel: null, monitoring: false, restoreWindow: null },
+    lastVerifiedRestore: null,
     ...{ engineVersion: '15.4', createdAt: '2026-01-02T03:04:05.678Z', createdBy: 'local:alice', connection: null },
   })
 })

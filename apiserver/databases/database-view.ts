@@ -58,6 +58,10 @@ export const DatabaseView = z
       .object({ earliest: z.iso.datetime(), latest: z.iso.datetime() })
       .nullable()
       .describe('Interval whose every moment can be restored, as verified in the repository. Null until the first backup.'),
+    lastVerifiedRestore: z.iso
+      .datetime()
+      .nullable()
+      .describe('Time at which its newest backup was last restored on trial and compared. Null until the first restore drill.'),
     engineVersion: z.string().nullable().describe('Version that the server reports. Null until the database has run.'),
     createdAt: z.iso.datetime(),
     createdBy: z
@@ -88,6 +92,7 @@ export const DatabaseView = z
         sshTunnel: null,
         monitoring: false,
         restoreWindow: null,
+        lastVerifiedRestore: null,
         engineVersion: null,
         createdAt: '2026-01-02T03:04:05.000Z',
         createdBy: 'local:alice',
@@ -159,6 +164,7 @@ export function databaseView(database: DedicatedDatabase, { region, connection }
     sshTunnel: sshTunnelView(database),
     monitoring: spec.monitoring,
     restoreWindow: windowOf(database),
+    lastVerifiedRestore: (spec.pointInTimeRecovery && status?.lastVerifiedRestore) ?? null,
     engineVersion: status?.engineVersion ?? null,
     createdAt: createdAtOf(metadata),
     createdBy: metadata.annotations?.[annotations.createdBy] ?? null,

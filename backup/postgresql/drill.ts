@@ -5,8 +5,10 @@ import pg from 'pg'
 import { MooringError } from '../../shared/errors.ts'
 import type { BackupClock } from '../clock.ts'
 import type { Repository } from '../repository/port.ts'
+import type { DrillReport } from '../agent-state.ts'
 import type { Manifest } from './catalog/manifest.ts'
 import type { RestorePlan } from './catalog/restorable.ts'
+import { differenceFrom, type Facts, isComparable } from './facts.ts'
 import { restore } from './restore.ts'
 import { makeScratch, removeScratch, scratchPaths, type ScratchServer, startScratch } from './scratch-server.ts'
 import type { PostgresqlFiles } from './server.ts'
@@ -27,14 +29,21 @@ export interface DrillDeps {
   readonly limitMs: number
 }
 
+export interface DrillTarget {
+  readonly plan: RestorePlan
+  /** Rows of the live server, at or before the plan's time: the restore ends there, and the rows are compared. */
+  readonly facts?: Facts | undefined
+}
+
 /**
- * Restores a plan's time into a scratch directory, starts a server there, and reads every row of every table. Removes the directory afterwards.
+ * Restores a plan's time into a scratch directory, starts a server there, compares it with the facts, and reads every row of every table. Removes the
+ * directory afterwards.
  * @throws MooringError when the backup cannot be restored, is incomplete, the volume has too little space, or the drill exceeds its time limit
  */
-export async function drill(deps: DrillDeps, plan: RestorePlan): Promise<void> {
+export async function drill(deps: DrillDeps, target: DrillTarget): Promise<DrillReport> {
   const limit = AbortSignal.timeout(deps.limitMs)
   try {
-    await drillWithin({ ...deps, signal: AbortSignal.any([deps.signal, limit]) }, plan)
+    return await drillWithin({ ...deps, signal: AbortSignal.any([deps.signal, limit]) }, target)
   } catch (error) {
     deps.signal.throwIfAborted()
     if (!limit.aborted) throw error
@@ -42,7 +51,7 @@ export async function drill(deps: DrillDeps, plan: RestorePlan): Promise<void> {
   }
 }
 
-async function drillWithin(deps: Omit<DrillDeps, 'limitMs'>, plan: RestorePlan): Promise<void> {
+async function drillWithin(deps: Omit<DrillDeps, 'limitMs'>, { plan, facts }: DrillTarget): Promise<DrillReport> {
   const { repository, prefix, server, clock, signal } = deps
   await removeLeftOver(server.scratchDirectory)
   await checkSpace(server.scratchDirectory, plan, MAX_SHARE)
@@ -51,12 +60,26 @@ async function drillWithin(deps: Omit<DrillDeps, 'limitMs'>, plan: RestorePlan):
   try {
     await mkdir(root, { mode: 0o700 })
     await makeScratch({ paths, server })
-    await restore({ repository, prefix, time: new Date(plan.target), into: paths.data, signal })
+    await restore({ repository, prefix, time: new Date(plan.target), into: paths.data, position: facts?.position, signal })
     await using scratch = await startScratch({ server, paths, clock, signal })
     await requireDatabases(scratch, plan.base, server)
-    await readEverything(scratch, signal)
+    const compared = facts ? await compare(scratch, facts, signal) : 0
+    return { ...(await readEverything(scratch, signal)), compared }
   } finally {
     await removeScratch(root)
+  }
+}
+
+/** Compares the restored server with facts. @returns the number of equal tables @throws MooringError {@link DRILL_FAILED} */
+async function compare(scratch: ScratchServer, facts: Facts, signal: AbortSignal): Promise<number> {
+  const client = await scratch.connect(facts.database)
+  try {
+    if (!(await isComparable(client, facts, scratch.nextTransaction))) return 0
+    const difference = await differenceFrom(client, facts, signal)
+    if (difference !== undefined) throw new MooringError(DRILL_FAILED, difference)
+    return facts.tables.length
+  } finally {
+    await client.end()
   }
 }
 
@@ -86,15 +109,18 @@ async function databasesOf(client: pg.Client): Promise<readonly string[]> {
 }
 
 /** Reads all rows, one table after the other. Leaves foreign tables and views out: to read them would connect to other servers or run queries of the tenant. */
-async function readEverything(scratch: ScratchServer, signal: AbortSignal): Promise<void> {
+async function readEverything(scratch: ScratchServer, signal: AbortSignal): Promise<Pick<DrillReport, 'tables' | 'rows'>> {
+  let [tables, rows] = [0, 0]
   for (const database of await databasesOf(await scratch.connect('postgres'))) {
     const client = await scratch.connect(database)
     try {
       // An index scan could count rows without reading them.
       await client.query('SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off')
-      for (const { schema, name } of await tablesOf(client)) {
+      for (const table of await tablesOf(client)) {
         signal.throwIfAborted()
-        await client.query(`SELECT pg_catalog.count(*) FROM ONLY ${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`)
+        const count = await readRows(client, table)
+        tables += table.own ? 1 : 0
+        rows += table.own ? count : 0
       }
     } catch (error) {
       signal.throwIfAborted()
@@ -103,12 +129,27 @@ async function readEverything(scratch: ScratchServer, signal: AbortSignal): Prom
       await client.end()
     }
   }
+  return { tables, rows }
+}
+
+async function readRows(client: pg.Client, { schema, name }: ReadTable): Promise<number> {
+  const table = `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`
+  const { rows } = await client.query<{ count: string }>(`SELECT pg_catalog.count(*) AS count FROM ONLY ${table}`)
+  return Number(rows[0]?.count)
+}
+
+interface ReadTable {
+  readonly schema: string
+  readonly name: string
+  /** Whether it is a table of the tenant, neither one of the system nor a part of another. */
+  readonly own: boolean
 }
 
 /** Returns the tables, materialized views and TOAST tables of a database. */
-async function tablesOf(client: pg.Client): Promise<readonly { schema: string; name: string }[]> {
-  const { rows } = await client.query<{ schema: string; name: string }>(
-    `SELECT n.nspname AS schema, c.relname AS name FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+async function tablesOf(client: pg.Client): Promise<readonly ReadTable[]> {
+  const { rows } = await client.query<ReadTable>(
+    `SELECT n.nspname AS schema, c.relname AS name,
+        n.nspname OPERATOR(pg_catalog.<>) ALL ('{pg_catalog,information_schema,pg_toast}'::pg_catalog.name[]) AS own FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
       WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,m,t}'::pg_catalog."char"[])
         AND (c.relkind OPERATOR(pg_catalog.<>) 'm' OR c.relispopulated) ORDER BY c.oid`,
   )

@@ -4,7 +4,7 @@ import type { Repository } from '../repository/port.ts'
 import { loadCatalog, loadState, quietOf } from './catalog/load.ts'
 import { ARCHIVE_CORRUPT, type ReadDeps } from './catalog/read-object.ts'
 import { addRecovery, markComplete, prepareDirectory, syncFiles } from './restored-directory.ts'
-import { intervalsOf, planRestore, type RestorePlan, windowOf, withQuiet } from './catalog/restorable.ts'
+import { intervalsOf, planRestore, type RestorePlan, windowsOf, withQuiet } from './catalog/restorable.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { checkSpace, NO_SPACE } from './space.ts'
 import { fetchParts, fetchWal, walFor } from './fetch.ts'
@@ -20,6 +20,8 @@ export interface RestoreRequest {
    * changes the owner afterwards.
    */
   readonly into: string
+  /** Position of the log, not after `time`, at which recovery stops instead: a drill compares the server with one as it was there. */
+  readonly position?: string | undefined
   readonly signal: AbortSignal
   readonly onProgress?: ((progress: RestoreProgress) => void) | undefined
 }
@@ -59,7 +61,7 @@ export interface Restored {
  * @throws MooringError with a code of {@link RestoreCode}, or of the repository
  */
 export async function restore(request: RestoreRequest): Promise<Restored> {
-  const { repository, prefix, time, into, signal } = request
+  const { repository, prefix, time, into, position, signal } = request
   const deps = { repository, prefix, signal }
   await mkdir(into, { recursive: true, mode: 0o700 })
   const earlier = await prepareDirectory(into, { prefix, time: time.toISOString() })
@@ -71,7 +73,7 @@ export async function restore(request: RestoreRequest): Promise<Restored> {
   await fetchParts(deps, { parts: plan.base.parts, into, onRead: progress })
   await fetchWal(deps, { wal, into, onRead: progress })
   const recoveredTo = new Date(plan.target)
-  await addRecovery(into, { target: recoveredTo })
+  await addRecovery(into, position === undefined ? { time: recoveredTo } : { position })
   await syncFiles(into)
   await markComplete(into, { prefix, time: time.toISOString(), recoveredTo: recoveredTo.toISOString(), backupId: plan.base.id })
   return { recoveredTo, backupId: plan.base.id }
@@ -87,8 +89,8 @@ async function choose(deps: ReadDeps, time: Date): Promise<Choice> {
   const intervals = intervalsOf(withQuiet(catalog.archived(), quietOf(state)))
   const plan = planRestore(intervals, time.getTime())
   if (plan) return { plan, catalog }
-  const window = windowOf(intervals)
-  const bounds = window ? `choose one from ${window.earliest} to ${window.latest}` : 'there is no complete backup'
+  const windows = windowsOf(intervals).map(({ earliest, latest }) => `${earliest} to ${latest}`)
+  const bounds = windows.length > 0 ? `choose one from ${windows.join(', or ')}` : 'there is no complete backup'
   throw new MooringError(RestoreCode.outsideWindow, `${time.toISOString()} cannot be restored: ${bounds}`)
 }
 

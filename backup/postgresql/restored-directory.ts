@@ -61,8 +61,17 @@ export async function markComplete(directory: string, complete: Complete): Promi
 const RECOVERY_SETTING =
   /^\s*(?:recovery_\w+|restore_command|archive_cleanup_command|primary_conninfo|primary_slot_name|hot_standby|promote_trigger_file)\b/
 
+/** End of recovery: all commits at or before a time, or all records that begin before a position of the log, such as `0/3000060`. */
+export type RecoveryTarget = { readonly time: Date } | { readonly position: string }
+
+function targetSettings(target: RecoveryTarget): Readonly<Record<string, string>> {
+  if ('position' in target) return { recovery_target_lsn: target.position, recovery_target_inclusive: 'off' }
+  const time = target.time.toISOString().replace('T', ' ').replace('Z', '+00')
+  return { recovery_target_time: time, recovery_target_inclusive: 'on' }
+}
+
 /** Writes the settings of recovery. They have no effect later: the server removes the signal file at the end of recovery. */
-export async function addRecovery(directory: string, { target }: { readonly target: Date }): Promise<void> {
+export async function addRecovery(directory: string, target: RecoveryTarget): Promise<void> {
   const file = join(directory, 'postgresql.auto.conf')
   const lines = (await readFile(file, 'utf8').catch(() => ''))
     .split('\n')
@@ -70,8 +79,7 @@ export async function addRecovery(directory: string, { target }: { readonly targ
   const settings = {
     restore_command: `test -f "${WAL_DIRECTORY}/%f" && cp "${WAL_DIRECTORY}/%f" "%p"`,
     recovery_end_command: `rm -rf ${WAL_DIRECTORY}`,
-    recovery_target_time: target.toISOString().replace('T', ' ').replace('Z', '+00'),
-    recovery_target_inclusive: 'on',
+    ...targetSettings(target),
     recovery_target_timeline: 'current',
     recovery_target_action: 'promote',
     // A standby would insist on as many connection slots as the former server had.

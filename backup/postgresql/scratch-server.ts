@@ -38,6 +38,8 @@ export interface ScratchDeps {
 
 /** Server on restored files, which a drill reads. */
 export interface ScratchServer extends AsyncDisposable {
+  /** Id of the next transaction at the end of recovery. */
+  readonly nextTransaction: bigint
   /**
    * Opens a connection of a login that reads everything and may do nothing else. The planner calls functions of tenants, such as those in
    * predicates of indexes: as a superuser they could run programs. The caller ends the connection.
@@ -140,12 +142,14 @@ export async function startScratch(deps: ScratchDeps): Promise<ScratchServer> {
       connect: () => connectAs(server.administrator, 'postgres', 'off'),
       hasEnded,
     })
+    let nextTransaction: bigint
     try {
+      nextTransaction = await nextTransactionOf(administrator)
       await createReader(administrator, paths.reader)
     } finally {
       await administrator.end()
     }
-    return { connect, [Symbol.asyncDispose]: stop }
+    return { nextTransaction, connect, [Symbol.asyncDispose]: stop }
   } catch (error) {
     await stop()
     throw error
@@ -174,6 +178,11 @@ async function launch({ server: { program }, paths }: ScratchDeps, data: FileHan
   child.stdin?.on('error', () => undefined)
   await once(child, 'spawn')
   return child
+}
+
+async function nextTransactionOf(client: pg.Client): Promise<bigint> {
+  const { rows } = await client.query<{ next: string }>('SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next')
+  return BigInt(rows[0]?.next ?? 0)
 }
 
 /** Creates the login that reads the data. It owns no database, so it needs the right to connect, and a database without a connection limit. */

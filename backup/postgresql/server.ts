@@ -27,8 +27,8 @@ export interface PostgresqlFiles {
   readonly spoolDirectory: string
   /** Directory of mode 0700 for the scratch servers of drills, which the agent creates and empties. On a volume with space for the database. */
   readonly scratchDirectory: string
-  /** Opens a connection of the administrator, a superuser, to the database `postgres`. The agent ends it. */
-  connect(): Promise<pg.Client>
+  /** Opens a connection of the administrator, a superuser, to a database; by default `postgres`. The agent ends it. */
+  connect(database?: string): Promise<pg.Client>
   /** Name of the administrator's role, as which a drill logs in to the scratch server. */
   readonly administrator: string
   readonly program: ScratchProgram

@@ -3,6 +3,7 @@ import type { CreateMetadata } from '../../apiserver/catalog/catalog-routes.ts'
 import type { RegionView } from '../../apiserver/catalog/regions.ts'
 import type { BackupView } from '../../apiserver/databases/database-backups.ts'
 import type { ConnectionView as DatabaseConnectionView, DatabaseView } from '../../apiserver/databases/database-view.ts'
+import type { BackupsView } from '../../apiserver/databases/routes/backups.ts'
 import type { Metrics as DatabaseMetricsView } from '../../apiserver/databases/routes/metrics.ts'
 import type { InstanceView } from '../../apiserver/instances/instance-view.ts'
 import type { AuditEntryView, ConnectionView, RequestView, StatsView } from '../../apiserver/journal/journal-schemas.ts'
@@ -10,7 +11,13 @@ import type { CertificateEventView, CertificateView, TunnelConfigView, TunnelVie
 
 /** Data of the REST API as the pages read it: the types of the API's own schemas, which leave nothing in the bundle. */
 export type { CreateMetadata, DatabaseConnectionView as DatabaseConnection, DatabaseView as DedicatedDatabase }
-export type { BackupView as Backup, RegionView as Region, InstanceView as Instance, RequestView as TunnelRequest }
+export type {
+  BackupsView as Backups,
+  BackupView as Backup,
+  RegionView as Region,
+  InstanceView as Instance,
+  RequestView as TunnelRequest,
+}
 export type {
   CertificateEventView as CertificateEvent,
   CertificateView as Certificate,

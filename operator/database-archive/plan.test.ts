@@ -115,6 +115,12 @@ test('the status has the backups of the agent, without values that are not there
   ])
 })
 
+test('the status says why the last drill failed, and what an earlier one read', () => {
+  const drillReport = { tables: 12, rows: 1_204_332, compared: 11 }
+  const { fields } = planArchive(withState({ lastVerifiedRestore: WINDOW.latest, drillReport, drillError: 'no space' }))
+  expect(fields).toMatchObject({ lastVerifiedRestore: WINDOW.latest, drillReport, drillError: 'no space' })
+})
+
 test('a status keeps its fields while the repository is unavailable', () => {
   expect(planArchive({ ...SEEN, documents: { error: 'away' } }).fields).toEqual({})
 })

@@ -132,11 +132,23 @@ function isSettled({ spec }: DatabaseArchive, state: AgentState | undefined, { s
 /** Returns the fields of the status that an agent's state has. Without a state, the present fields stay. */
 function fieldsOf(state: AgentState | undefined): Fields {
   if (!state) return {}
-  const { backups, restoreWindow, lastVerifiedRestore, archivedAt, backupVersion, storedBytes } = state
+  const {
+    backups,
+    restoreWindow,
+    restoreWindows,
+    lastVerifiedRestore,
+    drillReport,
+    drillError,
+    archivedAt,
+    backupVersion,
+    storedBytes,
+  } = state
   return {
-    ...{ backupVersion, storedBytes },
+    ...{ backupVersion, storedBytes, restoreWindows },
     restoreWindow: restoreWindow ?? undefined,
     lastVerifiedRestore: lastVerifiedRestore ?? undefined,
+    drillReport: drillReport ?? undefined,
+    drillError: drillError ?? undefined,
     archivedAt: archivedAt ?? undefined,
     backups: backups.map(({ finishedAt, lastVerifiedRestore: verified, ...backup }) => ({
       ...backup,

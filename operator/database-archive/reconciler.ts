@@ -134,8 +134,8 @@ const messageOf = (error: unknown): string =>
 /** A field that the state lacks is removed from the status. */
 function fieldsToWrite({ fields }: Plan): StatusFields<typeof DatabaseArchive> {
   if (Object.keys(fields).length === 0) return {}
-  const { restoreWindow = null, lastVerifiedRestore = null, archivedAt = null } = fields
-  return { ...fields, restoreWindow, lastVerifiedRestore, archivedAt }
+  const { restoreWindow = null, lastVerifiedRestore = null, drillReport = null, drillError = null, archivedAt = null } = fields
+  return { ...fields, restoreWindow, lastVerifiedRestore, drillReport, drillError, archivedAt }
 }
 
 function outcomeOf({ decision, requeueAfterMs }: Plan): Outcome {

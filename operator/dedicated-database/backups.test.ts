@@ -8,6 +8,8 @@ import { readyCondition, tunnelEndpoint } from '../../test/builders/resources.ts
 import { keptPatch } from './backups.ts'
 import { type Observed, planDatabase } from './plan.ts'
 
+/** 55 s after the creation of the databases. */
+const NOW = new Date('2026-01-02T03:05:00Z')
 const OTHER = '9a4e1f6c-6a55-4c6e-9a6b-4f6f1d1c0a99'
 const KEPT = { passwordVersion: 1, passwordId: 'an-id', host: '127.0.0.1', port: 5432, usesTls: false, tidy: true }
 const { uid } = dedicatedDatabase().metadata
@@ -19,6 +21,10 @@ const RECOVERY: Spec = { pointInTimeRecovery: { retentionDays: 7 } }
 const restoreAt = (time: string): Spec => ({ restoreFrom: { databaseId: OTHER, time } })
 const RESTORE = restoreAt('2026-01-02T02:00:00Z')
 
+/** Window before a gap in the log, which {@link WINDOW} follows. */
+const EARLIER = { earliest: '2026-01-01T10:00:00.000Z', latest: '2026-01-01T12:00:00.000Z' }
+const WITH_GAP = { ...archiving, restoreWindows: [EARLIER, WINDOW] }
+
 const NEW: Observed = {
   ...{ database: dedicatedDatabase(), full: undefined, region: 'served', plan: plan(), organization: 'acme', namespaceUid: 'u' },
   ...{
@@ -29,7 +35,7 @@ const NEW: Observed = {
     passwordChanged: false,
     extensionsChanged: false,
   },
-  backups: { isOffered: true, archive: undefined, source: undefined },
+  backups: { isOffered: true, archive: undefined, source: undefined, now: NOW },
 }
 const fresh = (spec: Spec, backups: Partial<Observed['backups']> = {}): Observed => ({
   ...NEW,
@@ -113,9 +119,40 @@ const ROWS: readonly Row[] = [
     ...{ phase: 'failed', reason: 'NotRestorable', message: OTHER },
   },
   {
-    name: 'is not restored to a moment outside the window',
-    seen: fresh(restoreAt('2026-01-02T03:00:00.001Z'), { source: other() }),
+    name: 'is not restored to a moment before the window',
+    seen: fresh(restoreAt('2026-01-01T23:59:59.999Z'), { source: other() }),
     ...{ phase: 'failed', reason: 'NotRestorable', message: `${WINDOW.earliest} to ${WINDOW.latest}` },
+  },
+  {
+    name: 'waits for a window that grows towards a moment that has just passed',
+    seen: fresh(restoreAt('2026-01-02T03:04:59Z'), { source: other() }),
+    ...{ phase: 'restoring', reason: 'Restoring', message: `reach ${WINDOW.latest} so far` },
+  },
+  {
+    name: 'is not restored when the window has not reached the moment after five minutes',
+    seen: fresh(restoreAt('2026-01-02T03:04:59Z'), { source: other(), now: new Date('2026-01-02T03:09:06Z') }),
+    ...{ phase: 'failed', reason: 'NotRestorable', message: `${WINDOW.earliest} to ${WINDOW.latest}` },
+  },
+  {
+    name: 'is not restored to a moment in the future',
+    seen: fresh(restoreAt('2026-01-02T03:05:31Z'), { source: other() }),
+    ...{ phase: 'failed', reason: 'NotRestorable', message: `${WINDOW.earliest} to ${WINDOW.latest}` },
+  },
+  {
+    name: 'is not restored to a moment after the end of kept backups',
+    seen: fresh(restoreAt('2026-01-02T03:04:59Z'), { source: other({ spec: { keptUntil: '2026-01-09T00:00:00Z' } }) }),
+    ...{ phase: 'failed', reason: 'NotRestorable', message: `${WINDOW.earliest} to ${WINDOW.latest}` },
+  },
+  {
+    name: 'is restored to a moment before a gap',
+    seen: fresh(restoreAt('2026-01-01T11:00:00Z'), { source: other({ status: WITH_GAP }) }),
+    does: ['server'],
+    ...{ phase: 'restoring', reason: 'Restoring' },
+  },
+  {
+    name: 'is not restored to a moment in a gap',
+    seen: fresh(restoreAt('2026-01-01T18:00:00Z'), { source: other({ status: WITH_GAP }) }),
+    ...{ phase: 'failed', reason: 'NotRestorable', message: `${EARLIER.latest}, or ${WINDOW.earliest}` },
   },
   {
     name: 'is not restored from another engine',

@@ -3,6 +3,7 @@ import { DatabaseReason, type DedicatedDatabase, isCreated } from '../../crds/de
 import type { Draft } from '../../crds/kind.ts'
 import { annotations, FINALIZER, SHARED_NAMESPACE } from '../../crds/names.ts'
 import { partsOf } from '../../crds/motor.ts'
+import { isRestorable, restoreWindowsOf, windowsText } from '../../shared/restorable-moment.ts'
 import type { Patch } from '../../store/port.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import { tenantSuffix } from '../shared-instance/kept-secret.ts'
@@ -18,6 +19,7 @@ export interface ObservedBackups {
   readonly archive: DatabaseArchive | undefined
   /** Archive of the database in `restoreFrom`, if this database may be restored from it. */
   readonly source: DatabaseArchive | undefined
+  readonly now: Date
 }
 
 /** Actions on the archive of a database. */
@@ -36,7 +38,7 @@ interface Refusal {
 /** Returns why a database cannot have its backups or its restore; undefined when it can. */
 export function backupsRefusal(
   database: DedicatedDatabase,
-  { isOffered, source }: ObservedBackups,
+  { isOffered, source, now }: ObservedBackups,
   hasServer: boolean,
 ): Refusal | undefined {
   const { spec } = database
@@ -44,7 +46,7 @@ export function backupsRefusal(
   if (unsupported !== undefined) return { reason: DatabaseReason.UnsupportedAddOn, message: unsupported }
   // A restore that has begun goes on: its server may have the data already.
   if (isCreated(database) || hasServer) return undefined
-  const message = notRestorable(spec, source)
+  const message = notRestorable(database, source, now)
   return message === undefined ? undefined : { reason: DatabaseReason.NotRestorable, message }
 }
 
@@ -57,23 +59,39 @@ function unsupportedMotor(motor: DedicatedDatabase['spec']['motor']): string | u
   return partsOf(motor).family === 'postgresql' ? undefined : `point-in-time recovery is not offered for ${motor}`
 }
 
-function notRestorable(
-  { restoreFrom, motor }: DedicatedDatabase['spec'],
-  source: DatabaseArchive | undefined,
-): string | undefined {
+function notRestorable(database: DedicatedDatabase, source: DatabaseArchive | undefined, now: Date): string | undefined {
+  const { restoreFrom, motor } = database.spec
   if (!restoreFrom) return undefined
   if (!source) return `there are no backups of a database ${restoreFrom.databaseId} that this one may be restored from`
-  if (source.metadata.deletionTimestamp !== undefined) return `the backups of ${source.spec.database} are being removed`
-  if (source.spec.motor !== motor) return `the backups of ${source.spec.database} are of ${source.spec.motor}, not of ${motor}`
-  const window = source.status?.restoreWindow
-  if (!window) return `no moment of ${source.spec.database} can be restored yet`
-  if (isWithin(restoreFrom.time, window)) return undefined
-  return `${restoreFrom.time} is outside the restore window of ${source.spec.database}: ${window.earliest} to ${window.latest}`
+  const { database: name } = source.spec
+  if (source.metadata.deletionTimestamp !== undefined) return `the backups of ${name} are being removed`
+  if (source.spec.motor !== motor) return `the backups of ${name} are of ${source.spec.motor}, not of ${motor}`
+  if (restoreWindowsOf(source).length === 0) return `no moment of ${name} can be restored yet`
+  const moment = new Date(restoreFrom.time)
+  if (isRestorable(source, moment) || isAwaited(database, source, now)) return undefined
+  return `${restoreFrom.time} is outside the restore window of ${name}: ${windowsText(source)}`
 }
 
-/** Whether a moment is within a restore window. Both are RFC 3339 UTC. */
-export function isWithin(time: string, { earliest, latest }: { readonly earliest: string; readonly latest: string }): boolean {
-  return Date.parse(earliest) <= Date.parse(time) && Date.parse(time) <= Date.parse(latest)
+/** Time in ms after the creation of a database in which the window of its source must include the moment. */
+const AWAITED_MS = 300_000
+/** Maximum difference in ms between the clocks of the API server, of the source's server and of the operator. */
+const SKEW_MS = 30_000
+
+/** Whether the moment of a new database is after the window of its source, which still grows. */
+function isAwaited({ metadata, spec: { restoreFrom } }: DedicatedDatabase, source: DatabaseArchive, now: Date): boolean {
+  const window = source.status?.restoreWindow
+  if (!restoreFrom || !window || source.spec.keptUntil !== undefined) return false
+  const moment = Date.parse(restoreFrom.time)
+  const age = now.getTime() - Date.parse(metadata.creationTimestamp)
+  return Date.parse(window.latest) < moment && moment <= now.getTime() + SKEW_MS && age <= AWAITED_MS
+}
+
+/** Returns what the restore of a new database waits for before its server is created; undefined when it does not wait. */
+export function restoreBlocker(database: DedicatedDatabase, { source, now }: ObservedBackups): string | undefined {
+  const { restoreFrom } = database.spec
+  if (!restoreFrom || !source || isRestorable(source, new Date(restoreFrom.time)) || !isAwaited(database, source, now))
+    return undefined
+  return `the backups of ${source.spec.database} reach ${source.status?.restoreWindow?.latest ?? ''} so far, and ${restoreFrom.time} within a minute`
 }
 
 /** Step for the archive of a database that is not being deleted, before its server is changed. */

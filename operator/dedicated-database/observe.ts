@@ -38,6 +38,7 @@ export interface ObserveDeps {
   readonly edges?: SshTunnelDeps | undefined
   /** CA, in PEM, by which callers verify database servers. */
   readonly ca: () => string
+  readonly now: () => Date
 }
 
 /** Observed state, and the objects that the actions need. */
@@ -67,7 +68,7 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
     namespaceUid: namespace?.metadata.uid,
     passwordChanged: deps.suspicions.password.has(metadata.uid),
     extensionsChanged: deps.suspicions.extensions.has(metadata.uid),
-    backups: full ? NO_BACKUPS : await backupsOf(deps, database),
+    backups: full ? noBackups(deps.now()) : await backupsOf(deps, database),
   }
   return {
     ...{ observed, open, allowedExtensions: allowedExtensions(region, spec.motor) },
@@ -87,13 +88,13 @@ async function serverOf({ store, servers }: ObserveDeps, database: DedicatedData
   return isGoing(database) || (!cached && hasServer(database)) ? store.get(DatabaseServer, serverKeyOf(database)) : cached
 }
 
-const NO_BACKUPS: ObservedBackups = { isOffered: false, archive: undefined, source: undefined }
+const noBackups = (now: Date): ObservedBackups => ({ isOffered: false, archive: undefined, source: undefined, now })
 
 /** Reads the archives. The cache may lag behind and lack a new one, so the store is read during a deletion. */
 async function backupsOf(deps: ObserveDeps, database: DedicatedDatabase): Promise<ObservedBackups> {
   const key = archiveKeyOf(database.metadata.uid)
   const archive = isGoing(database) ? await deps.store.get(DatabaseArchive, key) : deps.archives.get(key)
-  return { isOffered: deps.restoreGrants !== undefined, archive, source: sourceOf(deps, database) }
+  return { isOffered: deps.restoreGrants !== undefined, archive, source: sourceOf(deps, database), now: deps.now() }
 }
 
 /** Returns the archive that a database may be restored from: one of its own namespace, or one with a grant of the API server. */

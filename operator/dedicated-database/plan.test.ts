@@ -5,6 +5,7 @@ import { dedicatedDatabase, dedicatedServer, plan, runningStatus } from '../../t
 import { readyCondition, tunnelEndpoint } from '../../test/builders/resources.ts'
 import { type Observed, planDatabase } from './plan.ts'
 
+const NOW = new Date('2026-01-02T03:05:00Z')
 const KEPT = { passwordVersion: 1, passwordId: 'an-id', host: '127.0.0.1', port: 5432, usesTls: false, tidy: true }
 const NEW: Observed = {
   database: dedicatedDatabase(),
@@ -19,7 +20,7 @@ const NEW: Observed = {
   secret: undefined,
   passwordChanged: false,
   extensionsChanged: false,
-  backups: { isOffered: true, archive: undefined, source: undefined },
+  backups: { isOffered: true, archive: undefined, source: undefined, now: NOW },
 }
 const FORMER = { databaseId: '9a4e1f6c-6a55-4c6e-9a6b-4f6f1d1c0a99', time: '2026-01-02T03:04:05Z' }
 const running = dedicatedDatabase({ status: runningStatus })

@@ -10,7 +10,15 @@ import { withoutPullError } from '../kubernetes/pod-state.ts'
 import { type Full, fullMessage } from '../quota/quota.ts'
 import { secretName } from '../shared-instance/credentials.ts'
 import { type ObservedSecret, passwordSteps, type PasswordStep, type ServerAddress } from '../shared-instance/password-steps.ts'
-import { type ArchiveAction, archiveStep, backupsRefusal, endOfArchive, isSuperfluous, type ObservedBackups } from './backups.ts'
+import {
+  type ArchiveAction,
+  archiveStep,
+  backupsRefusal,
+  endOfArchive,
+  isSuperfluous,
+  type ObservedBackups,
+  restoreBlocker,
+} from './backups.ts'
 import { extensionSteps } from './extensions.ts'
 import { accessOf, monitoringOf, type PlanSize, prefixOf, type ServerShape, type Size, sizeOf } from './resources.ts'
 import { addressIn, isInForce, isObserved, isSettled, requestedGiB } from './server-state.ts'
@@ -141,6 +149,8 @@ function planLiving(observed: Observed): Plan {
 function planShaped(observed: Observed, shape: ServerShape): Plan {
   const { database, server, backups } = observed
   const { actions: archive, blocker } = archiveStep(database, backups.archive)
+  const awaited = server ? undefined : restoreBlocker(database, backups)
+  if (awaited !== undefined) return { actions: archive, state: inProgress(database, awaited), requeueAfterMs: SERVER_AGAIN_MS }
   const { size, access, archive: present, monitoring } = server?.spec ?? {}
   if (blocker !== undefined && !present) {
     return { actions: archive, state: waiting(observed, blocker), requeueAfterMs: SERVER_AGAIN_MS }

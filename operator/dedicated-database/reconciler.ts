@@ -126,10 +126,11 @@ function presentFields(
   return { ...installed, ...tunnel, conditions: tunnel.conditions ?? conditions }
 }
 
-/** Returns the restore window of a database, which its archive has. */
+/** Returns the restore window of a database and the time of its last restore drill, which its archive has. */
 function windowOf({ observed: { database, backups } }: Observation): StatusFields<typeof DedicatedDatabase> {
-  const window = database.spec.pointInTimeRecovery && backups.archive?.status?.restoreWindow
-  return { restoreWindow: window ?? null }
+  const { restoreWindow = null, lastVerifiedRestore = null } =
+    (database.spec.pointInTimeRecovery && backups.archive?.status) ?? {}
+  return { restoreWindow, lastVerifiedRestore }
 }
 
 /** Returns the fields of the status without its condition: the server as soon as it exists, and all others when the database runs. */

@@ -1,11 +1,12 @@
 import type { Registry } from 'prom-client'
 import type { DedicatedDatabase } from '../../crds/dedicated-database.ts'
 import type { DatabaseJournal } from '../../journal/databases.ts'
+import { type ArchiveMetricsDeps, registerArchives } from './archive-metrics.ts'
 import { registerSamples } from './sample-metrics.ts'
 import { createSampler, type SamplerDeps } from './sampler.ts'
 import { createUsageRecorder, type UsageRecorderDeps } from './usage-recorder.ts'
 
-export interface MeteringDeps extends Omit<UsageRecorderDeps & SamplerDeps, 'records'> {
+export interface MeteringDeps extends Omit<UsageRecorderDeps & SamplerDeps & ArchiveMetricsDeps, 'records'> {
   readonly registry: Registry
   /** Parts of an installation with edges, of which only the journal is used. Absent: there is no journal. */
   readonly tunnels?: { readonly journal: DatabaseJournal } | undefined
@@ -29,6 +30,7 @@ export function createMetering(deps: MeteringDeps): Metering {
   const usage = records && createUsageRecorder({ ...deps, records })
   const sampler = createSampler({ ...deps, records: records ?? NOWHERE })
   registerSamples(deps.registry, sampler)
+  registerArchives(deps.registry, deps)
   return {
     async run(signal) {
       await Promise.all([usage?.run(signal), sampler.run(signal)])

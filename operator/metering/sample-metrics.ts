@@ -9,7 +9,6 @@ const METRICS: Readonly<Record<string, readonly [field: keyof DatabaseSample, he
   transactions_per_second: ['transactionsPerSecond', 'Ended transactions per second of a dedicated database.'],
   cache_hit_ratio: ['cacheHitRatio', 'Share of page reads that the cache of a dedicated database served, 0 to 1.'],
   slow_statements: ['slowStatements', 'Statements of 1 s or longer of a dedicated database, since the last sample or at it.'],
-  backup_age_seconds: ['backupAgeSeconds', 'Age of the last backup of a dedicated database.'],
 }
 
 /**

@@ -50,7 +50,7 @@ function slowOf(now: Measured['slow'], before: Measured['slow'] | undefined): nu
 }
 
 /** Returns the seconds since the end of the last backup that succeeded; null without one. */
-function backupAge(archive: DatabaseArchive | undefined, at: number): number | null {
+export function backupAge(archive: DatabaseArchive | undefined, at: number): number | null {
   const ends = (archive?.status?.backups ?? []).flatMap(({ status, finishedAt }) =>
     status === 'succeeded' && finishedAt !== undefined ? [Date.parse(finishedAt)] : [],
   )

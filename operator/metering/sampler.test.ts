@@ -148,7 +148,6 @@ test('the metrics have the last sample of each database, if it is at most a minu
   expect(text).toContain('mooring_database_connections{namespace="acme--prod",database="shop"} 3')
   expect(text).toContain('mooring_database_size_bytes{namespace="acme--prod",database="shop"} 5000')
   expect(text).toContain('mooring_database_slow_statements{namespace="acme--prod",database="shop"} 1')
-  expect(text).not.toMatch(/^mooring_database_backup_age_seconds\{/m)
   isUp = false
   await b.clock.advance(70_000)
   expect(await registry.metrics()).not.toMatch(/^mooring_database_connections\{/m)

@@ -51,7 +51,15 @@ export function agentState(state: Partial<AgentState> = {}): AgentState {
       },
     ],
     restoreWindow: WINDOW,
-    ...{ backupVersion: 0, lastVerifiedRestore: null, drillError: null, archivedAt: WINDOW.latest, problem: null },
+    restoreWindows: [WINDOW],
+    ...{
+      backupVersion: 0,
+      lastVerifiedRestore: null,
+      drillReport: null,
+      drillError: null,
+      archivedAt: WINDOW.latest,
+      problem: null,
+    },
     ...{ storedBytes: 5_000_000, markedAt: null },
     ...state,
   }

@@ -2,13 +2,14 @@ import { z } from 'zod'
 import { DatabaseArchive } from '../../../crds/database-archive.ts'
 import { DedicatedDatabase } from '../../../crds/dedicated-database.ts'
 import { apiVersionOf } from '../../../crds/kind.ts'
+import { restoreWindowsOf } from '../../../shared/restorable-moment.ts'
 import { ApiError } from '../../http/errors.ts'
 import { page, PageQuery } from '../../http/paging.ts'
 import { type AnyRoute, type Principal, route } from '../../http/route.ts'
 import { ignoringGone } from '../../../store/port.ts'
 import { changeSpec } from '../../resources/conditional-writes.ts'
 import { listOf } from '../../tenancy/tenancy-deps.ts'
-import { archiveOf, backupsOf, BackupView, hasNamespace } from '../database-backups.ts'
+import { archiveOf, backupsOf, BackupView, hasNamespace, problemOf } from '../database-backups.ts'
 import { DATABASE_PATH, type DatabaseDeps, DatabaseParams, requireNotDeleting, SEEN_MS } from '../database-deps.ts'
 
 const BACKUPS_PATH = `${DATABASE_PATH}/backups`
@@ -16,20 +17,51 @@ const NEEDS = [{ verb: 'patch', resource: 'dedicateddatabases' }] as const
 
 const keyOf = ({ startedAt, id }: BackupView) => ({ createdAt: startedAt, id })
 
-/** Response of both routes. */
-const Backups = listOf('backups', BackupView).extend({
-  restoreWindow: z.object({ earliest: z.iso.datetime(), latest: z.iso.datetime() }).nullable(),
+const Window = z.object({ earliest: z.iso.datetime(), latest: z.iso.datetime() })
+
+/** What a response says beside the list of backups. */
+const About = z.object({
+  restoreWindow: Window.nullable().describe('Newest interval whose every moment can be restored.'),
+  restoreWindows: z
+    .array(Window)
+    .describe('All such intervals, oldest first. There are several when a part of the write-ahead log is missing.'),
+  problem: z
+    .object({ code: z.string(), message: z.string(), since: z.iso.datetime() })
+    .nullable()
+    .describe('Why archiving or backups fail, as of which time, and what to do. Null while they work.'),
+  lastVerifiedRestore: z.iso.datetime().nullable().describe('Time at which a restore drill last succeeded.'),
+  drill: z
+    .object({ tables: z.int(), rows: z.int(), compared: z.int() })
+    .nullable()
+    .describe('What that drill read in the restored server, and how many tables it compared with the live database.'),
+  drillError: z.string().nullable().describe('Why the last restore drill failed. Null after a success.'),
   keptUntil: z.iso.datetime().nullable().describe('Time at which the backups of a deleted database are removed.'),
 })
+
+function resultsOf({ restoreWindow, lastVerifiedRestore, drillReport, drillError }: Status = {}) {
+  return {
+    restoreWindow: restoreWindow ? { ...restoreWindow } : null,
+    lastVerifiedRestore: lastVerifiedRestore ?? null,
+    drill: drillReport ? { ...drillReport } : null,
+    drillError: drillError ?? null,
+  }
+}
+
+type Status = NonNullable<DatabaseArchive['status']>
+
+/** Response of both routes. */
+const Backups = listOf('backups', BackupView).extend(About.shape)
+export type BackupsView = z.output<typeof About> & { readonly backups: readonly BackupView[] }
 
 function answerOf(archive: DatabaseArchive | undefined, query: { readonly limit: number; readonly cursor?: string | undefined }) {
   // A page begins at the end of a list.
   const { items, nextCursor } = page(backupsOf(archive).toReversed(), query, keyOf)
-  const window = archive?.status?.restoreWindow
   return {
     backups: [...items],
     nextCursor,
-    restoreWindow: window ? { ...window } : null,
+    restoreWindows: archive ? restoreWindowsOf(archive).map((window) => ({ ...window })) : [],
+    problem: archive ? problemOf(archive) : null,
+    ...resultsOf(archive?.status),
     keptUntil: archive?.spec.keptUntil ?? null,
   }
 }

@@ -51,9 +51,13 @@ export async function verify(deps: ReadDeps, object: Checked): Promise<void> {
   })
 }
 
-/** Writes the note that an object is corrupt. @returns the error to throw */
+/** Writes the note that an object is corrupt, if the repository accepts it: a restore may have read access alone. @returns the error to throw */
 export async function corrupt({ repository, prefix, signal }: ReadDeps, key: string, how: string): Promise<MooringError> {
-  await repository.put(`${prefix}/${corruptKey(key)}`, bodyOf(Buffer.from(`${how}\n`)), signal)
+  try {
+    await repository.put(`${prefix}/${corruptKey(key)}`, bodyOf(Buffer.from(`${how}\n`)), signal)
+  } catch (error) {
+    if (!hasCode(error, RepositoryCode.unavailable) && !hasCode(error, RepositoryCode.full)) throw error
+  }
   return new MooringError(ARCHIVE_CORRUPT, `${key} in ${repository.name} ${how}: it no longer counts for the restorable window`)
 }
 

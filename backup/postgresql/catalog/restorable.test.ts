@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { logOf } from './keys.ts'
 import type { Manifest } from './manifest.ts'
-import { type Archived, intervalsOf, planRestore, windowOf } from './restorable.ts'
+import { type Archived, intervalsOf, planRestore, windowOf, windowsOf } from './restorable.ts'
 import { createRuns } from './runs.ts'
 
 const SYSTEM = '7000000000000000001'
@@ -164,6 +164,14 @@ const WINDOWS: readonly (Given & { readonly name: string; readonly window: reado
 test.each(WINDOWS)('the window $name', ({ window, ...given }) => {
   const expected = window && { earliest: at(window[0]), latest: at(window[1]) }
   expect(windowOf(intervalsOf(archived(given)))).toEqual(expected)
+})
+
+test('the windows before and after a gap are both restorable', () => {
+  const given = { bases: [ONE, { start: 7, finished: 70 }], wal: { 3: null, 4: 20, 6: 60, 7: null, 8: 80 } }
+  expect(windowsOf(intervalsOf(archived(given)))).toEqual([
+    { earliest: at(10), latest: at(20) },
+    { earliest: at(70), latest: at(80) },
+  ])
 })
 
 describe('a restore', () => {

@@ -76,12 +76,13 @@ function intervalOf({ log, run, bases, quiet }: RunOf): Interval | undefined {
 
 export const finishOf = (base: Manifest): number => Date.parse(base.finishedAt)
 
-/** Returns the newest interval as a window: a gap ends a window, and the first backup after it begins the next. */
-export function windowOf(intervals: readonly Interval[]): RestoreWindow | null {
-  const newest = intervals.at(-1)
-  if (!newest) return null
-  return { earliest: new Date(newest.from).toISOString(), latest: new Date(newest.to).toISOString() }
+/** Returns the intervals as windows, oldest first: a gap ends a window, and the first backup after it begins the next. */
+export function windowsOf(intervals: readonly Interval[]): readonly RestoreWindow[] {
+  return intervals.map(({ from, to }) => ({ earliest: new Date(from).toISOString(), latest: new Date(to).toISOString() }))
 }
+
+/** Returns the newest interval as a window. */
+export const windowOf = (intervals: readonly Interval[]): RestoreWindow | null => windowsOf(intervals).at(-1) ?? null
 
 export interface RestorePlan {
   readonly base: Manifest

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../../access.ts'
 import { call } from '../../api/client.ts'
-import type { Backup, CreateMetadata, DedicatedDatabase } from '../../api/types.ts'
+import type { Backup, Backups as BackupsData, CreateMetadata, DedicatedDatabase } from '../../api/types.ts'
 import { otherMessages } from '../../field-messages.ts'
-import { bytes } from '../../format.ts'
+import { bytes, fullTime } from '../../format.ts'
 import { ActionRow, AskButton } from '../../parts/actions.tsx'
 import { Card, Facts, Failure, Loading, Pill, Time, type Tone } from '../../parts/basics.tsx'
 import { Confirm } from '../../parts/dialog.tsx'
@@ -67,7 +67,7 @@ function AddRecovery({ path, canEdit, onChanged }: BackupsProps) {
 const POLL_MS = 5_000
 
 function Recovery({ access, database, path, canEdit, onChanged }: BackupsProps) {
-  const { data, failure, reload } = useData<{ backups: readonly Backup[] }>(`${path}/backups`, { everyMs: POLL_MS })
+  const { data, failure, reload } = useData<BackupsData>(`${path}/backups`, { everyMs: POLL_MS })
   const [isAsked, setAsked] = useState(false)
   const request = useAction()
   const backUp = async () => {
@@ -79,8 +79,11 @@ function Recovery({ access, database, path, canEdit, onChanged }: BackupsProps) 
   }
   return (
     <>
-      <Window database={database} />
+      <Window database={database} found={data} />
       <Failure failure={failure ?? request.failure} />
+      {data?.problem && (
+        <Failure failure={{ message: `Backups fail since ${fullTime(data.problem.since)}: ${data.problem.message}` }} />
+      )}
       {data ? <Backups backups={data.backups} /> : !failure && <Loading />}
       {canEdit && (
         <>
@@ -109,18 +112,51 @@ function Recovery({ access, database, path, canEdit, onChanged }: BackupsProps) 
   )
 }
 
-function Window({ database: { pointInTimeRecovery, restoreWindow } }: { database: DedicatedDatabase }) {
+interface WindowProps {
+  readonly database: DedicatedDatabase
+  readonly found: BackupsData | undefined
+}
+
+function Window({ database: { pointInTimeRecovery, restoreWindow }, found }: WindowProps) {
   const none = 'none yet: the first backup is not complete'
+  const earlier = found?.restoreWindows.slice(0, -1) ?? []
   return (
     <Facts
       rows={[
+        ['Last verified restore', <Verified found={found} />],
         ['Retention', `${pointInTimeRecovery?.retentionDays ?? 0} days`],
         ['Restorable from', restoreWindow ? <Time at={restoreWindow.earliest} /> : none],
         ['Restorable to', restoreWindow ? <Time at={restoreWindow.latest} /> : none],
+        ...(earlier.length > 0 ? [['Also restorable', <Earlier windows={earlier} />] as const] : []),
       ]}
     />
   )
 }
+
+/** Result of the restore drills: when one last succeeded, what it checked, and why the last one failed. */
+function Verified({ found }: Pick<WindowProps, 'found'>) {
+  const { lastVerifiedRestore = null, drill = null, drillError = null } = found ?? {}
+  const counts =
+    drill && `: ${drill.rows.toLocaleString('en')} rows of ${drill.tables} tables read, ${drill.compared} tables compared`
+  return (
+    <>
+      {lastVerifiedRestore === null ? 'none yet' : <Time at={lastVerifiedRestore} />}
+      {counts}
+      {drillError !== null && <p class="hint">The last restore drill failed: {drillError}</p>}
+    </>
+  )
+}
+
+/** Intervals before gaps in the log. */
+const Earlier = ({ windows }: { readonly windows: BackupsData['restoreWindows'] }) => (
+  <>
+    {windows.map(({ earliest, latest }) => (
+      <div key={earliest}>
+        <Time at={earliest} /> to <Time at={latest} />
+      </div>
+    ))}
+  </>
+)
 
 const TONES: Readonly<Record<Backup['status'], Tone>> = { running: 'accent', succeeded: 'good', failed: 'bad' }
 

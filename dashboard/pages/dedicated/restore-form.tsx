@@ -47,7 +47,7 @@ export function RestoreForm({ access, database }: RestoreProps) {
       />
       <TextField
         {...{ label: 'Moment in UTC', field: 'restoreFrom.time', failure, value, onText: setTime, required: true }}
-        hint={`From ${restoreWindow.earliest} to ${restoreWindow.latest}. This database stays as it is.`}
+        hint={`From ${restoreWindow.earliest} to ${restoreWindow.latest}, or the present. This database stays as it is.`}
       />
       {rest !== undefined && <Failure failure={{ message: rest }} />}
       <div class="buttons">

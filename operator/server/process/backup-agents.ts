@@ -64,7 +64,7 @@ export function createBackupAgents({ backups, logger }: BackupAgentsDeps): Backu
       dataDirectory: paths.data,
       spoolDirectory: join(paths.data, SPOOL),
       scratchDirectory,
-      connect: () => connect(entry.target),
+      connect: (database) => connect(entry.target, database),
       administrator: entry.target.user,
       program: await running.program(),
       engineVersion: running.engineVersion,
@@ -108,11 +108,11 @@ export function createBackupAgents({ backups, logger }: BackupAgentsDeps): Backu
   }
 }
 
-async function connect(target: AdminTarget): Promise<pg.Client> {
+async function connect(target: AdminTarget, database = 'postgres'): Promise<pg.Client> {
   const { user, password } = target
   // As in each session of the administrator, no function or operator of a tenant is called.
   const options = '-c search_path=pg_catalog'
-  const client = new pg.Client({ ...dialling(target, TIMEOUTS), user, password, database: 'postgres', options })
+  const client = new pg.Client({ ...dialling(target, TIMEOUTS), user, password, database, options })
   // A broken connection emits another error after the reported one.
   client.on('error', () => undefined)
   await client.connect()

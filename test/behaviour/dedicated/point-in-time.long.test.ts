@@ -100,6 +100,8 @@ describe('a database with point-in-time recovery', () => {
   test('has a backup whose restore is verified', { timeout: patient(240_000) }, async () => {
     const verified = async () => (await backupsOf(editor(), shop)).map(({ lastVerifiedRestore }) => lastVerifiedRestore)
     await expect.poll(verified, { timeout: 200_000, interval: 1_000 }).toContainEqual(expect.any(String))
+    const top = async () => (await editor()('GET', databasePath(shop))).body.data.database.lastVerifiedRestore
+    await expect.poll(top, LATER).toEqual(expect.any(String))
   })
 
   test.each([
@@ -123,13 +125,18 @@ describe('a database with point-in-time recovery', () => {
     expect(codeOf(await dedicated(other.as('editor'))('GET', `${databasePath(shop)}/backups`))).toBe('404 not_found')
   })
 
-  test('is restored into a namespace by a caller who is an editor in both', { timeout: patient(300_000) }, async () => {
-    const restoreFrom = { databaseId: shop.id, time: moment }
-    const admin = dedicated(deployment.admin())
-    const made = await createDatabase(admin, bodyOf('shared', { restoreFrom }, other))
-    const restored = await untilRunning(admin, made)
-    expect(await client.items(asInstance(restored))).toEqual(['kept'])
-  })
+  test(
+    'is restored to the present, into a namespace by a caller who is an editor in both',
+    { timeout: patient(300_000) },
+    async () => {
+      const time = new Date(await timeOf(shop)).toISOString().replace('Z', '+00:00')
+      const restoreFrom = { databaseId: shop.id, time }
+      const admin = dedicated(deployment.admin())
+      const made = await createDatabase(admin, bodyOf('shared', { restoreFrom }, other))
+      const restored = await untilRunning(admin, made)
+      expect(await client.items(asInstance(restored))).toEqual(['a mistake', 'kept'])
+    },
+  )
 
   test('is backed up on request', { timeout: patient(200_000) }, async () => {
     const requested = await editor()('POST', `${databasePath(shop)}/backups`)

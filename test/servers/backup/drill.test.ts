@@ -118,6 +118,72 @@ describe.each(SERIES)('PostgreSQL %s', (series) => {
   })
 })
 
+describe('a drill that compares', () => {
+  let kept: TestRepository
+  let server: ArchivedServer
+  beforeAll(async () => {
+    kept = await testRepository()
+    server = await startArchived('15')
+    const client = await server.client()
+    await client.query(`CREATE DATABASE tenant`)
+    const tenant = await server.client('tenant')
+    await tenant.query(
+      `CREATE TABLE orders AS SELECT n, md5(n::text) AS text, now() AS at, n::money AS price FROM generate_series(1, 3000) n`,
+    )
+    await tenant.query(`CREATE TABLE empty (n int)`)
+    await tenant.query(`CREATE UNLOGGED TABLE unlogged AS SELECT 1 AS n`)
+    await tenant.query(`ALTER DATABASE tenant SET datestyle = 'German'`)
+    return async () => {
+      await server[Symbol.asyncDispose]()
+      await kept[Symbol.asyncDispose]()
+    }
+  }, SLOW.timeout)
+
+  test('finds the tables as they were in the live server, while it is written to', SLOW, async () => {
+    const writer = await server.client('tenant')
+    const writing = new AbortController()
+    const written = (async () => {
+      while (!writing.signal.aborted) {
+        await writer.query(`UPDATE orders SET text = md5(random()::text) WHERE n % 7 = 0`)
+        await writer.query('SELECT pg_sleep(0.02)')
+      }
+    })()
+    await using agent = startAgent(server, { ...kept, schedule: { drillMs: 3_600_000 } })
+    await expect.poll(() => agent.state().lastVerifiedRestore, PATIENCE).not.toBeNull()
+    writing.abort()
+    await written
+    expect(agent.state()).toMatchObject({ drillError: null, drillReport: { tables: 3, rows: 3000, compared: 2 } })
+  })
+
+  test('fails, and names the table, when a row is missing in the restored server', SLOW, async () => {
+    // The live server gets a row that is not in its log: what a restore would lose.
+    const lossy = async (database?: string) => {
+      const client = await server.files.connect(database)
+      const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>
+      const first = async (...given: unknown[]): Promise<unknown> => {
+        const text = given[0]
+        if (typeof text !== 'string' || !text.startsWith('BEGIN ISOLATION')) return query(...given)
+        return query('BEGIN; DELETE FROM public.orders WHERE n = 1')
+      }
+      return Object.assign(client, { query: first })
+    }
+    await using agent = startAgent(
+      { ...server, files: { ...server.files, connect: lossy } },
+      {
+        ...kept,
+        prefix: 'database-2',
+        schedule: { drillMs: 3_600_000 },
+      },
+    )
+    await expect
+      .poll(() => agent.state().drillError, PATIENCE)
+      .toBe(
+        'table public.orders of database tenant differs from the original, which had 2999 rows: the restored server has 3000 rows',
+      )
+    expect(agent.state()).toMatchObject({ lastVerifiedRestore: null, drillReport: null })
+  })
+})
+
 describe('the scratch server of a drill', () => {
   let kept: TestRepository
   let server: ArchivedServer

@@ -213,6 +213,7 @@ export interface Database {
   readonly privateNetwork: boolean
   readonly pointInTimeRecovery: { readonly retentionDays: number } | null
   readonly restoreWindow: { readonly earliest: string; readonly latest: string } | null
+  readonly lastVerifiedRestore: string | null
   readonly sshTunnel: { readonly authMode: string; readonly authorizedKeys: readonly string[] } | null
   readonly monitoring: boolean
   readonly engineVersion: string | null

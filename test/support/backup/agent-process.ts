@@ -34,7 +34,7 @@ if (input.restore) {
 } else {
   createAgent({
     ...{ repository, prefix: PREFIX, clock: systemBackupClock },
-    server: { ...files, connect: () => clientsOf({ host: '127.0.0.1', port, ...ADMIN }).open() },
+    server: { ...files, connect: (database = 'postgres') => clientsOf({ host: '127.0.0.1', port, ...ADMIN }).open({ database }) },
     log: pino({ level: 'silent' }),
     schedule: { ...QUICK, ...input.schedule },
   })

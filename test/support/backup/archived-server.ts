@@ -103,10 +103,7 @@ async function serve(series: Series, { data, native, user, root }: Data, options
       dataDirectory: data,
       spoolDirectory: join(data, SPOOL),
       scratchDirectory,
-      connect: async () => {
-        const one = clientsOf(target)
-        return one.open()
-      },
+      connect: (database = 'postgres') => clientsOf(target).open({ database }),
       administrator: ADMIN.user,
       program,
       engineVersion: series === '14' ? '14.5' : '15.4',

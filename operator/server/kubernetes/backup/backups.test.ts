@@ -87,12 +87,13 @@ test('a change of the add-on restarts the server', () => {
   expect(hashOf(backedUp(S3))).not.toBe(hashOf(backedUp(S3, {})))
 })
 
-test('an agent sees only the backups of its own database, and a restore changes none', () => {
+test('an agent sees only the backups of its own database, and a restore reads those of one', () => {
   const { pod, container } = podOf(backedUp(VOLUME, { ...ARCHIVE, ...RESTORE }))
   expect(pod?.volumes).toContainEqual({ name: 'backups', persistentVolumeClaim: { claimName: 'backups' } })
   const mount = { name: 'backups', mountPath: `/var/lib/mooring/backups/${UID}`, subPath: UID }
   expect(mountsOf(container('backup')).get('backups')).toEqual(mount)
-  expect(mountsOf(container('restore')).get('backups')).toMatchObject({ mountPath: '/var/lib/mooring/backups', readOnly: true })
+  const source = { name: 'backups', mountPath: `/var/lib/mooring/backups/${OTHER}`, subPath: OTHER, readOnly: true }
+  expect(mountsOf(container('restore')).get('backups')).toEqual(source)
   expect(mountsOf(container('postgresql')).has('backups')).toBe(false)
   expect(container('backup').resources).toEqual({ limits: { memory: '256Mi', cpu: '1' } })
 })

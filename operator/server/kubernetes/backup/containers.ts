@@ -63,7 +63,7 @@ export function restoreContainer(about: BackedUp): Plain<V1Container> | undefine
     volumeMounts: [
       { name: DATA_VOLUME, mountPath: dataMount },
       { name: 'tmp', mountPath: '/tmp' },
-      ...(settings.claim === '' ? [] : [{ name: REPOSITORY_VOLUME, mountPath: REPOSITORY_MOUNT, readOnly: true }]),
+      ...backupsMount(settings, restore.prefix).map((mount) => ({ ...mount, readOnly: true })),
     ],
   }
 }
@@ -73,7 +73,6 @@ export function agentContainer(about: BackedUp): Plain<V1Container> | undefined 
   const { server, settings, dataMount, port, admin } = about
   const { archive } = server.spec
   if (!archive) return undefined
-  const own = { name: REPOSITORY_VOLUME, mountPath: `${REPOSITORY_MOUNT}/${archive.prefix}`, subPath: archive.prefix }
   return {
     ...container(settings),
     name: BACKUP_CONTAINER,
@@ -95,9 +94,15 @@ export function agentContainer(about: BackedUp): Plain<V1Container> | undefined 
       { name: ENGINE_VOLUME, mountPath: at.engine, readOnly: true },
       { name: 'admin', mountPath: at.admin, readOnly: true },
       { name: 'tmp', mountPath: '/tmp' },
-      ...(settings.claim === '' ? [] : [own]),
+      ...backupsMount(settings, archive.prefix),
     ],
   }
+}
+
+/** Mount of the backups of one database, when the repository is a volume. */
+function backupsMount({ claim }: BackedUp['settings'], prefix: string): readonly Plain<V1VolumeMount>[] {
+  if (claim === '') return []
+  return [{ name: REPOSITORY_VOLUME, mountPath: `${REPOSITORY_MOUNT}/${prefix}`, subPath: prefix }]
 }
 
 function environment({ settings, dataDirectory }: BackedUp, prefix: string): readonly Plain<V1EnvVar>[] {
