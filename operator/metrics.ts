@@ -9,20 +9,24 @@ import type { TunnelEndpoint } from '../crds/tunnel-endpoint.ts'
 import { conditionOf } from '../store/conditions.ts'
 import type { Admins } from './server/admins.ts'
 
+interface TunnelCaches {
+  readonly tunnels: Cache<typeof Tunnel>
+  readonly endpoints: Cache<typeof TunnelEndpoint>
+}
+
 export interface OperatorMetricsDeps {
   readonly registry: Registry
   readonly instances: Cache<typeof SharedInstance>
   readonly databases: Cache<typeof DedicatedDatabase>
   readonly servers: Cache<typeof DatabaseServer>
-  /** Tunnels; absent in deployments without tunnels. */
-  readonly tunnels: Cache<typeof Tunnel> | undefined
-  readonly endpoints: Cache<typeof TunnelEndpoint> | undefined
+  /** Absent in deployments without tunnels. */
+  readonly tunnels: TunnelCaches | undefined
   readonly admins: Admins
 }
 
 /** Registers the metrics of instances, databases, pools and certificates. */
 export function createOperatorMetrics(deps: OperatorMetricsDeps): { readonly claimed: (seconds: number) => void } {
-  const { registry, instances, databases, servers, tunnels, endpoints, admins } = deps
+  const { registry, instances, databases, servers, tunnels, admins } = deps
   const hasPool = (name: string): boolean => servers.get({ namespace: SHARED_NAMESPACE, name })?.spec.tenancy === 'shared'
   const claims = new Histogram({
     name: 'mooring_instance_claim_duration_seconds',
@@ -60,11 +64,11 @@ export function createOperatorMetrics(deps: OperatorMetricsDeps): { readonly cla
       this.set(catalogs.reduce((sum, result) => sum + (result.status === 'fulfilled' ? (result.value?.spare ?? 0) : 0), 0))
     },
   })
-  if (tunnels && endpoints) registerTunnels(registry, tunnels, endpoints)
+  if (tunnels) registerTunnels(registry, tunnels)
   return { claimed: (seconds) => claims.observe(seconds) }
 }
 
-function registerTunnels(registry: Registry, tunnels: Cache<typeof Tunnel>, endpoints: Cache<typeof TunnelEndpoint>): void {
+function registerTunnels(registry: Registry, { tunnels, endpoints }: TunnelCaches): void {
   new Gauge({
     name: 'mooring_tunnels',
     help: 'Tunnels by the status of their certificate.',

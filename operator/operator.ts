@@ -126,7 +126,7 @@ export function createOperator(deps: OperatorDeps): Operator {
   const databaseQuota = createQuota({ cache: databases, max: settings.quotas.databases, hasBegun: hasServer })
   const { claimed } = createOperatorMetrics({
     ...{ registry: deps.registry, instances, databases, servers, admins },
-    ...{ tunnels: deps.tunnels?.tunnels, endpoints: deps.tunnels?.endpoints },
+    tunnels: deps.tunnels,
   })
   const watchdog = createWatchdog({
     ...{ store, instances, databases, admins, suspicions, log, events, ca: deps.ca },

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest'
+import type { AcmeSettings } from '../../crds/tunnel-endpoint.ts'
 import { createAnswers } from './answers.ts'
 import type { OrderState } from './order-state.ts'
 import type { OrderRequest } from './orders.ts'
 
 const NOW = 1_800_000_000_000
-const SETTINGS = {
+const SETTINGS: AcmeSettings = {
   ...{ directoryUrl: 'https://127.0.0.1:14000/dir', agreeToTerms: true, challenge: 'http-01', check: true, nameservers: [] },
   ...{ accountKeyVersion: 1, revokeOnDelete: false },
-} as const
+}
 /** Request for a tunnel whose port for HTTP nothing listens on. */
 const REQUEST: OrderRequest = {
   ...{ namespace: 'acme--prod', certificate: 'c', identifier: 'a.tunnel.localhost', endpoint: 'e', settings: SETTINGS },

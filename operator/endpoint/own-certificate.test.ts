@@ -81,7 +81,7 @@ interface Expiry {
   readonly days: number
   readonly left: number
   readonly isSoon: boolean
-  readonly status?: 'expired'
+  readonly status?: 'expired' | 'valid'
 }
 
 test.each<Expiry>([

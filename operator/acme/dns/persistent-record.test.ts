@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { hashedUris, IssuerNames, isParameterValue, issuersIn, type Permission, recordFor, recordProblem } from './persistent-record.ts'
+import {
+  hashedUris,
+  IssuerNames,
+  isParameterValue,
+  issuersIn,
+  type Permission,
+  recordFor,
+  recordProblem,
+} from './persistent-record.ts'
 
 const NOW = Date.parse('2026-01-01T00:00:00Z')
 const SECONDS = NOW / 1_000
@@ -96,6 +104,10 @@ test('from draft 02 on, the account is a hash for the domain, or one for all dom
   const thumbprint = 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs'
   const account = { prefix: 'https://ca.example/account-hash/', thumbprint, accountUrl: ACCOUNT }
   const [forDomain, forAll] = hashedUris('*.example.com', account)
-  expect([forDomain, forAll]).toEqual(['5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw', 'NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug'].map((hash) => `https://ca.example/account-hash/sha-256/${hash}`))
+  expect([forDomain, forAll]).toEqual(
+    ['5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw', 'NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug'].map(
+      (hash) => `https://ca.example/account-hash/sha-256/${hash}`,
+    ),
+  )
   expect(hashedUris('a.example.com', account)[0]).toBe(forAll)
 })

@@ -45,6 +45,10 @@ const valid = (tunnel: Tunnel) =>
     return certificate
   }, LATER)
 
+test('a tunnel whose settings reject the CA gets its certificate: the edge answers challenges before it decides', async () => {
+  await valid(await create('closed', { ingressIPWhitelist: ['203.0.113.7'], httpsOnly: true }))
+})
+
 test('other challenges reach the backend, so that a tenant can have certificates of its own', async () => {
   const tunnel = await create('own')
   await valid(tunnel)
@@ -76,7 +80,7 @@ test('ten tunnels made at once need ten orders, one for each', async () => {
 
 test('a deleted tunnel leaves neither certificate nor order, and metrics count what happened', async () => {
   const metrics = await (await fetch(mooring.ready.metricsUrl)).text()
-  expect(metrics).toMatch(/mooring_acme_orders_total\{result="issued"\} 12\n/)
+  expect(metrics).toMatch(/mooring_acme_orders_total\{result="issued"\} 13\n/)
   expect(metrics).toMatch(/mooring_acme_budget_remaining\{endpoint="tunnel-example-test"\} \d+\n/)
   expect(metrics).toMatch(/mooring_certificate_expiry_timestamp_seconds\{of="tunnels"\} \d/)
   const tunnel = await create('gone')
