@@ -4,6 +4,7 @@ import type { JournalReader } from '../../journal/port.ts'
 import type { WebhookOutbox } from '../../journal/webhooks.ts'
 import { webhooksOf, webhookState } from '../../shared/active-webhooks.ts'
 import type { AddressGuard } from '../../shared/outside-addresses.ts'
+import { sleep } from '../../shared/timers.ts'
 import type { Cache } from '../../store/cache.ts'
 import { keyOf, keyToString } from '../../store/port.ts'
 
@@ -19,6 +20,8 @@ export interface LastEventsDeps {
 /** Maximum time for which last events hold up the deletion of a tunnel, in milliseconds: that of one attempt. */
 const HOLD_MS = 10_000
 const AGAIN_MS = 200
+/** Maximum time of one check, in milliseconds. */
+const READ_MS = 2_000
 /** Undispatched events that are read. If there are more, those of the tunnel may be among them. */
 const EVENTS_MAX = 500
 /** Newest deliveries of a webhook that are read: more than a tunnel has sessions. */
@@ -42,17 +45,21 @@ export function createLastEvents(deps: LastEventsDeps): (tunnel: Tunnel) => Prom
     return lists.flat().some(({ status, attempt, manual }) => status === 'pending' && attempt === 0 && !manual)
   }
 
+  /** The same; true while the journal is unavailable or slow. */
+  async function mayBeLeft(uid: string, receivers: readonly string[]): Promise<boolean> {
+    const over = new AbortController()
+    const late = sleep(READ_MS, over.signal).then(() => true)
+    const left = areLeft(uid, receivers).catch(() => true)
+    return Promise.race([left, late]).finally(() => over.abort())
+  }
+
   return async function lastEvents(tunnel) {
     const { uid, deletionTimestamp } = tunnel.metadata
     if (deletionTimestamp === undefined || now().getTime() - Date.parse(deletionTimestamp) > HOLD_MS) return undefined
     const named = webhooks.byIndex('tunnel', keyToString(keyOf(tunnel)))
     const active = webhooksOf(tunnel, named).filter((webhook) => webhookState({ webhook, tunnel, named, guard }).isActive)
     if (active.length === 0) return undefined
-    // While the journal is unavailable, events may be left.
-    const isHeld = await areLeft(
-      uid,
-      active.map(({ metadata }) => metadata.uid),
-    ).catch(() => true)
-    return isHeld ? AGAIN_MS : undefined
+    const receivers = active.map(({ metadata }) => metadata.uid)
+    return (await mayBeLeft(uid, receivers)) ? AGAIN_MS : undefined
   }
 }

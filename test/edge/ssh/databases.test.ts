@@ -117,6 +117,27 @@ describe('ssh -N -L', () => {
     expect(client.output.text).toContain('Mooring: the password of this login was revoked.')
   })
 
+  test('by a key, until the database takes passwords alone', async () => {
+    const hostname = newDatabase()
+    const { client } = await open(hostname)
+    edge.routes.set(hostname, { authMode: 'token', authorizedKeys: [edge.publicKey] }, [], database())
+    expect(await client.exited).not.toBe(0)
+    expect(client.output.text).toContain('no longer takes this kind of login')
+  })
+
+  test('has a limited number of logins', async () => {
+    await using own = await startSshEdge({ sessionsPerTunnel: 1 })
+    const user = freshHostname()
+    own.routes.set(user, { authorizedKeys: [own.publicKey] }, [], database())
+    const first = own.ssh({ user, args: ['-N'] })
+    await vi.waitFor(() => expect(own.sessions.of(user)).toHaveLength(1), SOON)
+    const second = own.ssh({ user, args: ['-N'] })
+    expect(await second.exited).not.toBe(0)
+    expect(second.output.text).toContain('has reached its limit of connections')
+    first.kill()
+    await first.exited
+  })
+
   test('a server that comes back is reached without another login', async () => {
     const hostname = freshHostname()
     const closed = await freePort()
