@@ -9,6 +9,7 @@ import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { RestoreGrants } from '../../shared/restore-grants.ts'
 import { slugsOf } from '../namespace/resources.ts'
+import { labelProblem } from '../namespace/tenancy.ts'
 import type { Quota } from '../quota/quota.ts'
 import type { Admins, OpenServer } from '../server/admins.ts'
 import { readCredentials } from '../shared-instance/credentials.ts'
@@ -65,6 +66,7 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
     plan: deps.plans.get({ name: spec.plan }),
     endpoint: sshEndpointOf(database, deps.edges),
     organization: namespace && slugsOf(namespace)?.organization,
+    tenancyProblem: labelProblem(metadata.namespace ?? '', namespace),
     namespaceUid: namespace?.metadata.uid,
     passwordChanged: deps.suspicions.password.has(metadata.uid),
     extensionsChanged: deps.suspicions.extensions.has(metadata.uid),

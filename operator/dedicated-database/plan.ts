@@ -36,6 +36,8 @@ export interface Observed {
   readonly endpoint: TunnelEndpoint | undefined
   /** Slug of the organization that the namespace belongs to; undefined when it belongs to none. */
   readonly organization: string | undefined
+  /** Which labels the Namespace lacks to belong to one. */
+  readonly tenancyProblem?: string | undefined
   /** Uid of the namespace; undefined while it is unknown. */
   readonly namespaceUid: string | undefined
   readonly server: DatabaseServer | undefined
@@ -167,7 +169,9 @@ const unknownPlan = ({ database }: Observed): State => failed(DatabaseReason.Unk
 /** Returns the failure that ends only when a person changes the database, its Plan or its Region; undefined when there is none. */
 function refusal(observed: Observed): State | undefined {
   const { database, organization, server } = observed
-  if (organization === undefined) return failed(DatabaseReason.NoAccess, 'its namespace belongs to no organization')
+  if (organization === undefined) {
+    return failed(DatabaseReason.NoAccess, observed.tenancyProblem ?? 'its namespace belongs to no organization')
+  }
   if (isCreated(database) && !server) {
     return failed(DatabaseReason.ServerUnavailable, 'its server was deleted with its data: delete the database')
   }

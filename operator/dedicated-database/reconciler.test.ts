@@ -125,6 +125,9 @@ test('a database gets a finalizer and a server, then a Secret, a login and its r
 test('a Namespace with the label of an organization alone is no tenant’s, so that it gets no server', async () => {
   await using it = await bench({ labels: { [labels.organization]: 'acme' } })
   expect(await it.once()).toMatchObject({ result: 'waiting', reason: 'NoAccess' })
+  expect(conditionOf(await it.database(), 'Ready')?.message).toMatch(
+    /^its Namespace acme--prod has no label mooring\.dev\/namespace=prod$/,
+  )
   expect(await it.store.get(DatabaseServer, it.serverKey)).toBeUndefined()
 })
 

@@ -24,7 +24,13 @@ const runningDatabase = ({ id, createdAt }: Database, engine: string) => ({
   ...{ id, name: text, organization: acme.organization, namespace: acme.namespace, engine },
   ...{ region: deployment.installation.region.name, plan: 'small', status: 'running', statusReason: null, statusCode: null },
   ...{ firewallRules: null, privateNetwork: false, pointInTimeRecovery: null, sshTunnel: null, monitoring: false },
-  ...{ restoreWindow: null, engineVersion: text, createdAt, createdBy: expect.stringContaining(':editor-') as string },
+  ...{
+    restoreWindow: null,
+    lastVerifiedRestore: null,
+    engineVersion: text,
+    createdAt,
+    createdBy: expect.stringContaining(':editor-') as string,
+  },
   connection: {
     ...{ host: text, port: expect.any(Number) as number, user: text, database: text, uri: text },
     password: expect.stringMatching(/^[0-9A-Za-z]{24}$/) as string,
