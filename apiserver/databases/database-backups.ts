@@ -170,8 +170,11 @@ function wrong(
   return new ApiError(code, `${field}: ${message}`, { details: [{ field, message }] })
 }
 
-/** Returns the restore window of a database with the add-on. */
-export function windowOf({ spec, status }: DedicatedDatabase): { earliest: string; latest: string } | null {
-  const window = spec.pointInTimeRecovery && status?.restoreWindow
-  return window ? { ...window } : null
+/** Returns the fields about backups of a database; null without the add-on. */
+export function backupFieldsOf({ spec, status }: DedicatedDatabase): {
+  readonly restoreWindow: { earliest: string; latest: string } | null
+  readonly lastVerifiedRestore: string | null
+} {
+  const { restoreWindow, lastVerifiedRestore = null } = (spec.pointInTimeRecovery && status) ?? {}
+  return { restoreWindow: restoreWindow ? { ...restoreWindow } : null, lastVerifiedRestore }
 }

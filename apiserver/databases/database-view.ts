@@ -6,7 +6,7 @@ import { Motor } from '../../crds/motor.ts'
 import { annotations, slugsOf } from '../../crds/names.ts'
 import { conditionOf } from '../../store/conditions.ts'
 import type { Store } from '../../store/port.ts'
-import { windowOf } from './database-backups.ts'
+import { backupFieldsOf } from './database-backups.ts'
 import { EXAMPLE } from '../openapi/openapi-schemas.ts'
 import { createdAtOf } from '../resources/names-and-times.ts'
 import { isInForce } from '../resources/password-in-force.ts'
@@ -163,8 +163,7 @@ export function databaseView(database: DedicatedDatabase, { region, connection }
     pointInTimeRecovery: spec.pointInTimeRecovery ? { ...spec.pointInTimeRecovery } : null,
     sshTunnel: sshTunnelView(database),
     monitoring: spec.monitoring,
-    restoreWindow: windowOf(database),
-    lastVerifiedRestore: (spec.pointInTimeRecovery && status?.lastVerifiedRestore) ?? null,
+    ...backupFieldsOf(database),
     engineVersion: status?.engineVersion ?? null,
     createdAt: createdAtOf(metadata),
     createdBy: metadata.annotations?.[annotations.createdBy] ?? null,

@@ -59,15 +59,12 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
   const secret = await secretOf(deps, database, server)
   const open = server && deps.admins.get(server.metadata.name)
   const region = regionWithId(deps.regions.list(), spec.region)
-  const namespace = deps.namespaces.get({ name: metadata.namespace ?? '' })
   const observed: Observed = {
     ...{ database, full, server, secret, isOpen: open !== undefined },
     region: offerOf(region, spec.motor),
     plan: deps.plans.get({ name: spec.plan }),
     endpoint: sshEndpointOf(database, deps.edges),
-    organization: namespace && slugsOf(namespace)?.organization,
-    tenancyProblem: labelProblem(metadata.namespace ?? '', namespace),
-    namespaceUid: namespace?.metadata.uid,
+    ...tenancyOf(deps, database),
     passwordChanged: deps.suspicions.password.has(metadata.uid),
     extensionsChanged: deps.suspicions.extensions.has(metadata.uid),
     backups: full ? noBackups(deps.now()) : await backupsOf(deps, database),
@@ -75,6 +72,19 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
   return {
     ...{ observed, open, allowedExtensions: allowedExtensions(region, spec.motor) },
     credentials: typeof secret === 'object' ? secret : undefined,
+  }
+}
+
+function tenancyOf(
+  { namespaces }: ObserveDeps,
+  { metadata }: DedicatedDatabase,
+): Pick<Observed, 'organization' | 'tenancyProblem' | 'namespaceUid'> {
+  const name = metadata.namespace ?? ''
+  const namespace = namespaces.get({ name })
+  return {
+    organization: namespace && slugsOf(namespace)?.organization,
+    tenancyProblem: labelProblem(name, namespace),
+    namespaceUid: namespace?.metadata.uid,
   }
 }
 
