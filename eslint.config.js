@@ -55,6 +55,12 @@ const reservedLogFields = {
   message: `A log line has a member of this name already (${RESERVED_LOG_FIELDS.join(', ')}): give the field another one.`,
 }
 
+/** A literal within a literal only joins properties to one line. Elements and tests may do so. */
+const unfoldedLiterals = {
+  selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+  message: 'Write the properties without a literal around them.',
+}
+
 export default tseslint.config(
   { ignores: ['node_modules', '.mooring'] },
   {
@@ -86,6 +92,11 @@ export default tseslint.config(
   {
     files: ['test/bench/**/*.ts', '**/*-cli.ts', 'crds/generate.ts', 'apiserver/openapi/generate-openapi.ts'],
     rules: { 'no-console': 'off' },
+  },
+  {
+    files: ['**/*.ts'],
+    ignores: ['**/*.test.ts', 'test/**'],
+    rules: { 'no-restricted-syntax': ['error', reservedLogFields, unfoldedLiterals] },
   },
   ...boundaries,
   {

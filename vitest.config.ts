@@ -70,7 +70,7 @@ export default defineConfig({
           ...within(20_000, 60_000),
           include: ['test/servers/**/*.test.ts'],
           // One file shows a restore; the others of backups are in `engines`.
-          exclude: without('test/servers/mongodb/**', 'test/servers/backup/!(restore).test.ts'),
+          exclude: without('test/servers/mongodb/**', 'test/servers/backup/{[!r]*,restored*}.test.ts'),
           provide: { motors: FEW },
           setupFiles: ['test/support/fixed-seed.ts'],
           // Files share a process, and so the servers that it has started. None leaves state in a module.

@@ -9,7 +9,7 @@ import type { IssuerConfig } from './auth/trusted-issuers.ts'
 import { createCatchUp } from './resources/cache-waits.ts'
 import { createDashboard } from './dashboard/dashboard.ts'
 import { readDashboard } from './dashboard/dashboard-files.ts'
-import { createSessions } from './dashboard/session.ts'
+import { createDashboardSessions } from './dashboard/session.ts'
 import { createSignedOut } from './dashboard/signed-out.ts'
 import { createDocsRouter } from './openapi/docs-router.ts'
 import { INSTANCE_LIMITS, type InstanceWiring } from './instances/instance-deps.ts'
@@ -117,10 +117,14 @@ export function createApi(deps: ApiDeps): Readonly<Record<Listener, RequestListe
   const verifyApiToken = createApiTokenVerifier({ ...caches, catchUp })
 
   const { countFailure } = limiters
-  const sessions = createSessions({ secret: deps.tokenSecret, signedOut: createSignedOut({ store, now }), now })
+  const sessions = createDashboardSessions({ secret: deps.tokenSecret, signedOut: createSignedOut({ store, now }), now })
   const dashboard = createDashboard({
-    ...{ files: readDashboard(), sessions, redeemCode: deps.redeemCode },
-    ...{ verifyJwt, verifyApiToken, countFailure },
+    files: readDashboard(),
+    sessions,
+    redeemCode: deps.redeemCode,
+    verifyJwt,
+    verifyApiToken,
+    countFailure,
   })
 
   function app(listener: Listener): RequestListener {

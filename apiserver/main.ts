@@ -14,7 +14,9 @@ await runProgram({
   async start(settings, log) {
     const store = createKubernetesStore({ config: await loadClusterConfig(process.env), fieldManager: 'mooring-apiserver' })
     const running = await startApiServer({
-      ...{ settings, log, store },
+      settings,
+      log,
+      store,
       access: (caches) => createSubjectAccess({ client: store.client, ...caches }),
     })
     return {

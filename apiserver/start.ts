@@ -66,7 +66,15 @@ async function startParts({ settings, log, store, access }: ApiServerDeps, clean
   function api(): Readonly<Record<Listener, RequestListener>> {
     const { issuer, jwks, tokenSecret } = files.current()
     return createApi({
-      ...{ store, caches, tunnels, tokenSecret, metrics, log, isReady, issuers, behindMs: BEHIND_MS },
+      store,
+      caches,
+      tunnels,
+      tokenSecret,
+      metrics,
+      log,
+      isReady,
+      issuers,
+      behindMs: BEHIND_MS,
       access: access(caches),
       isSynced: () => synced,
       issuer: { issuer, jwks, discovery: discoveryOf(issuer) },
@@ -120,7 +128,9 @@ function auditDeps(
 ): AuditListenerDeps {
   return {
     ...parts,
-    ...{ host: listen, port: portOf(auditPort), now: () => new Date() },
+    host: listen,
+    port: portOf(auditPort),
+    now: () => new Date(),
     certificate: () => files.current().inside,
     path: () => auditPath(files.current().tokenSecret),
     digest: () => createValueDigest(files.current().tokenSecret),

@@ -46,6 +46,7 @@ function parse(argv: readonly string[]): CommandLine<TokenClaims> {
 
 /** `kubectl -n mooring-system exec deploy/mooring-operator -- node apiserver/token-cli.ts --namespace acme/prod --role editor` */
 await printToken(parse(process.argv.slice(2)), async (claims) => ({
-  ...{ claims, issuer: await issuerOfCluster() },
+  claims,
+  issuer: await issuerOfCluster(),
   isMissing: () => isMissing(claims.namespace),
 }))

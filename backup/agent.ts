@@ -62,11 +62,27 @@ export function createAgent(deps: AgentDeps): Agent {
   })
   const isLoaded = (): boolean => listedAt !== undefined
   const archiving = createArchiving({
-    ...{ repository, prefix, server, clock, signal, problems },
+    repository,
+    prefix,
+    server,
+    clock,
+    signal,
+    problems,
     catalog: () => (isLoaded() ? catalog : undefined),
   })
   const context: Context = {
-    ...{ repository, prefix, server, clock, log, schedule, signal, catalog, memory, problems, archiving, changed },
+    repository,
+    prefix,
+    server,
+    clock,
+    log,
+    schedule,
+    signal,
+    catalog,
+    memory,
+    problems,
+    archiving,
+    changed,
     order: () => order,
   }
   const [backUp, expire, drill] = [createBackupJob(context), createRetentionJob(context), createDrillJob(context)]

@@ -21,8 +21,13 @@ export function createBackupJob(context: Context): () => Promise<boolean> {
   async function attempt(kind: Manifest['kind']): Promise<void> {
     const id = newBackupId(clock.date(), randomBytes(2).toString('hex'))
     const running: Backup = {
-      ...{ id, kind, startedAt: new Date(clock.date()).toISOString(), finishedAt: null, sizeBytes: 0 },
-      ...{ status: 'running', lastVerifiedRestore: null },
+      id,
+      kind,
+      startedAt: new Date(clock.date()).toISOString(),
+      finishedAt: null,
+      sizeBytes: 0,
+      status: 'running',
+      lastVerifiedRestore: null,
     }
     const others = memory.attempts
     memory.attempts = [running, ...others]
@@ -66,7 +71,10 @@ export function createBackupJob(context: Context): () => Promise<boolean> {
     const kind = dueBackup({
       intervals: intervalsOf(withQuiet(archived, archiving.quiet())),
       wal: archived.wal,
-      ...{ order, doneVersion: memory.backupVersion, now, backupMs: schedule.backupMs },
+      order,
+      doneVersion: memory.backupVersion,
+      now,
+      backupMs: schedule.backupMs,
     })
     if (!kind || !mayRetry(failures, now, schedule)) return false
     await attempt(kind)

@@ -17,9 +17,13 @@ async function start(settings: AgentSettings, log: Logger): Promise<Running> {
   await mkdir(scratch, { recursive: true, mode: 0o700 })
   const agent = createAgent({
     repository: openRepository(settings.repository),
-    ...{ prefix, clock: systemBackupClock, log },
+    prefix,
+    clock: systemBackupClock,
+    log,
     server: {
-      ...{ dataDirectory: data, spoolDirectory: spool, scratchDirectory: scratch },
+      dataDirectory: data,
+      spoolDirectory: spool,
+      scratchDirectory: scratch,
       connect: (database) => connect(settings, database),
       administrator: admin,
       program: { postgres: settings.program, env: {} },
@@ -33,8 +37,14 @@ async function start(settings: AgentSettings, log: Logger): Promise<Running> {
 async function connect({ socket, port, admin, passwordFile }: AgentSettings, database = 'postgres'): Promise<pg.Client> {
   const password = (await readFile(passwordFile, 'utf8')).replace(/\n$/, '')
   const client = new pg.Client({
-    ...{ host: socket, port, user: admin, password, database },
-    ...{ connectionTimeoutMillis: CONNECT_MS, application_name: 'mooring', options: '-c search_path=pg_catalog' },
+    host: socket,
+    port,
+    user: admin,
+    password,
+    database,
+    connectionTimeoutMillis: CONNECT_MS,
+    application_name: 'mooring',
+    options: '-c search_path=pg_catalog',
   })
   // A broken connection emits another error after the reported one.
   client.on('error', () => undefined)

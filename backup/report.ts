@@ -27,7 +27,10 @@ export function memoryFrom(state: AgentState | undefined): Memory {
   return {
     attempts: attempts.map((backup) => (backup.status === 'running' ? { ...backup, status: 'failed', error: KILLED } : backup)),
     verified: new Map(backups.flatMap(({ id, lastVerifiedRestore: at }) => (at === null ? [] : [[id, at] as const]))),
-    ...{ backupVersion, lastVerifiedRestore, drillReport, drillError },
+    backupVersion,
+    lastVerifiedRestore,
+    drillReport,
+    drillError,
   }
 }
 

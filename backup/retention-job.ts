@@ -10,7 +10,10 @@ export function createRetentionJob(context: Context): () => Promise<void> {
 
   async function remove(retentionDays: number): Promise<void> {
     const expired = expiredKeys({
-      ...{ keys: catalog.keys(), manifests: catalog.manifests(), now: clock.date(), retentionDays },
+      keys: catalog.keys(),
+      manifests: catalog.manifests(),
+      now: clock.date(),
+      retentionDays,
       intervals: intervalsOf(withQuiet(catalog.archived(), archiving.quiet())),
     })
     if (expired.length === 0) return

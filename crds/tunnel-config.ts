@@ -152,7 +152,8 @@ export const ITEM_RULES: readonly ListRule[] = [
   { list: 'sshIPWhitelist', ...ADDRESS_RULE },
   { list: 'ingressIPWhitelist', ...ADDRESS_RULE },
   {
-    ...{ list: 'liveHeaderModifications', member: 'name' },
+    list: 'liveHeaderModifications',
+    member: 'name',
     message:
       'must not be a framing header, a hop-by-hop header, Host, Expect, Forwarded, X-Forwarded-*, X-Request-Id or Mooring-Error: only the edge sets these',
     ofList:

@@ -93,7 +93,13 @@ export function createEdge(deps: EdgeDeps): Edge {
   const publicPorts = { http: spec.publicHttpPort, https: spec.publicHttpsPort }
   const headerValues = createEdgeHeaderValues({ store: deps.store, endpoint, kept: deps.headerValues, log })
   const routes = createRoutes({
-    ...{ endpoint, domain, tunnels, passwords, headerValues, databases: deps.databases, date: systemClock.date },
+    endpoint,
+    domain,
+    tunnels,
+    passwords,
+    headerValues,
+    databases: deps.databases,
+    date: systemClock.date,
     onError: (error) => log.error({ err: error }, 'applying a change of a tunnel failed'),
   })
   const visited = routes.tunnels
@@ -121,7 +127,12 @@ export function createEdge(deps: EdgeDeps): Edge {
     return isTls && token !== undefined ? keyAuthorization(host, token) : undefined
   }
   const proxy = createProxy({
-    ...{ routes: visited, sessions, journal, registry, log, ...systemClock },
+    routes: visited,
+    sessions,
+    journal,
+    registry,
+    log,
+    ...systemClock,
     contextFor: (name) => certificates.contextFor(name),
     unknownHosts: deps.unknownHosts,
     publicPorts,
@@ -134,19 +145,30 @@ export function createEdge(deps: EdgeDeps): Edge {
     deps.mesh &&
     createMesh({
       ...deps.mesh,
-      ...{ name: deps.name, endpoint, sessions, registry, log },
+      name: deps.name,
+      endpoint,
+      sessions,
+      registry,
+      log,
       onNewer: (hostname) => ssh.probe(hostname),
       onRetired: (session) => proxy.retire(session),
     })
   const ssh = createSshServer({
-    ...{ edge: deps.name, hostKeys: deps.hostKeys, routes, journal, registry, log, ...systemClock },
+    edge: deps.name,
+    hostKeys: deps.hostKeys,
+    routes,
+    journal,
+    registry,
+    log,
+    ...systemClock,
     sessions: mesh?.own ?? sessions,
     address: () => {
       const { sshHost = domain, ports } = endpoints.get({ name: endpoint })?.spec ?? {}
       return { sshHost, sshPort: ports?.ssh ?? sshPort, httpsPort: publicPorts.https }
     },
     onRetired: (session) => proxy.retire(session),
-    ...{ limits: DEFAULT_SSH_LIMITS, trusted },
+    limits: DEFAULT_SSH_LIMITS,
+    trusted,
   })
 
   let sshPort = 0

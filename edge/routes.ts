@@ -122,7 +122,9 @@ export function createRoutes(deps: RoutesDeps): EndpointRoutes {
     const { namespace, name } = owner.metadata
     const named = passwords.byIndex('owner', ownerText({ kind: owner.kind, namespace, name }))
     return passwordsOf(owner, named).map((password) => ({
-      ...{ id: password.metadata.uid, sha256: password.spec.sha256, expiresAt: endOfPassword(password) },
+      id: password.metadata.uid,
+      sha256: password.spec.sha256,
+      expiresAt: endOfPassword(password),
     }))
   }
 
@@ -177,10 +179,13 @@ export function createRoutes(deps: RoutesDeps): EndpointRoutes {
   }
 
   return {
-    ...{ domain, onChange },
+    domain,
+    onChange,
     get: (hostname) => byHostname.get(hostname),
     tunnels: {
-      ...{ domain, onChange, get: tunnelOf },
+      domain,
+      onChange,
+      get: tunnelOf,
       hostnames: () => [...byHostname.keys()].filter((hostname) => tunnelOf(hostname)),
     },
     ofPassword(sha256) {

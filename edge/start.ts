@@ -85,7 +85,19 @@ async function startParts({ settings, log, store, stopping }: StartEdgeDeps, cle
   const { endpoints, tunnels, databases, passwords, slices } = caches
   const unknownHosts = cleanup.use(createUnknownHostsCertificate({ store, endpoint, endpoints, kept: snapshot.pems, log }))
   const edge = createEdge({
-    ...{ name, endpoint, spec, hostKeys, store, endpoints, tunnels, databases, passwords, unknownHosts, journal, registry, log },
+    name,
+    endpoint,
+    spec,
+    hostKeys,
+    store,
+    endpoints,
+    tunnels,
+    databases,
+    passwords,
+    unknownHosts,
+    journal,
+    registry,
+    log,
     pems: snapshot.pems,
     headerValues: snapshot.headerValues,
     mesh: { files, peers: peersIn(slices) },

@@ -105,7 +105,10 @@ export function createEdges(deps: EdgesDeps): Edges {
     const { privateKeys, publicKeys } = await openHostKeys(store, { name, domain: settings.domain })
     const edge = createEdge({
       ...deps,
-      ...{ name: 'embedded', endpoint: name, hostKeys: privateKeys, passwords: deps.tunnelPasswords },
+      name: 'embedded',
+      endpoint: name,
+      hostKeys: privateKeys,
+      passwords: deps.tunnelPasswords,
       spec: {
         domain: settings.domain,
         publicHttpPort: numbered(settings.httpPort),

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
-import { answerStarting } from '../apiserver/http/default-responses.ts'
+import { respondStarting } from '../apiserver/http/default-responses.ts'
 import {
   type BoundListener,
   type ListenerConfig,
@@ -42,7 +42,7 @@ export interface Listeners extends AsyncDisposable {
  * @throws MooringError `port_in_use`, `port_forbidden`, `address_unavailable`
  */
 export async function openListeners(settings: Settings, certificates: Certificates): Promise<Listeners> {
-  let apps: Apps = { shared: answerStarting, dedicated: answerStarting }
+  let apps: Apps = { shared: respondStarting, dedicated: respondStarting }
   const config = (listener: keyof Apps) => listenerConfig((req, res) => apps[listener](req, res), settings, listener)
   const servers: RunningServers = await startServers({
     host: settings.listen,

@@ -76,7 +76,9 @@ export type Published = Pick<Ready, 'token' | 'dashboardUrl'>
 /** Returns a new token of the platform admin. */
 export function signAdminToken(issuer: TokenIssuer): Promise<string> {
   return issuer.sign({
-    ...{ subject: 'admin', namespace: 'default/default', role: 'platform-admin' },
+    subject: 'admin',
+    namespace: 'default/default',
+    role: 'platform-admin',
     ttlSeconds: ADMIN_TOKEN_HOURS * 3_600,
   })
 }

@@ -93,8 +93,13 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const repository = await openBackups(settings, dir.path)
   const processes = createProcessRuntime({
     ...ofServers,
-    ...{ confinement, listen: settings.listen, publicHost },
-    ...{ compatibleMotors, enginesCache, ownEngines, backups: { repository } },
+    confinement,
+    listen: settings.listen,
+    publicHost,
+    compatibleMotors,
+    enginesCache,
+    ownEngines,
+    backups: { repository },
   })
   // Only after the state is locked: the servers might belong to another process.
   life.onForcedEnd(() => Promise.all([killServers(servers), docker.kill()]))
@@ -105,7 +110,9 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     log.warn('plans size database servers here but do not limit their memory and CPU; see "Sizes" in docs/dedicated.md')
   }
   const motorAdvice = await createMotorAdvice(compatibleMotors, {
-    ...{ cache: enginesCache, own: ownEngines, listen: settings.listen },
+    cache: enginesCache,
+    own: ownEngines,
+    listen: settings.listen,
   })
   checkWarm(settings.warm, { served: motors, advice: motorAdvice })
   stopping.throwIfAborted()
@@ -131,21 +138,36 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
     ...tunnelCaches,
     ...(await openTunnelIssuer({ store, settings, log }, cleanup)),
     databases: caches.databases,
-    ...{ store, settings, publicHost, journal, log, unknownHosts, region: region.spec.id, registry: metrics.registry },
+    store,
+    settings,
+    publicHost,
+    journal,
+    log,
+    unknownHosts,
+    region: region.spec.id,
+    registry: metrics.registry,
   })
   const own = createOwnListeners({ endpoints: tunnelCaches.endpoints, servers: caches.servers, publicHost })
   const addressGuard = createAddressGuard({ privateAddresses: settings.webhookPrivateAddresses, own })
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry: metrics.registry },
+    store,
+    caches,
+    runtime,
+    log,
+    registry: metrics.registry,
     ca: () => ca.certificate,
     caFile: dir.ca,
     serviceAccounts: false,
     settings: operatorSettings(settings),
     backups: { repository, grants: createRestoreGrants(tokenSecret) },
     tunnels: {
-      ...{ ...tunnelCaches, journal, runtime: edges.runtime, digest: createValueDigest(tokenSecret) },
+      ...tunnelCaches,
+      journal,
+      runtime: edges.runtime,
+      digest: createValueDigest(tokenSecret),
       issuers: { local: localIssuer(() => ca), acme },
-      ...{ webhookSecrets: createWebhookSecrets(tokenSecret), addressGuard },
+      webhookSecrets: createWebhookSecrets(tokenSecret),
+      addressGuard,
     },
   })
   const ending = new AbortController()
@@ -171,7 +193,14 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   const links = createSignInLinks()
   listeners.serve(
     createApi({
-      ...{ store, caches, issuer, tokenSecret, metrics, log, motorAdvice, backups: true },
+      store,
+      caches,
+      issuer,
+      tokenSecret,
+      metrics,
+      log,
+      motorAdvice,
+      backups: true,
       withoutBackups: new Set(dockerEngines.keys()),
       tunnels: { ...tunnelCaches, journal, addressGuard },
       access: createRoleAccess(caches),
@@ -189,16 +218,28 @@ async function startParts({ settings, log, life }: StartDeps, cleanup: AsyncDisp
   serving = true
   const published = cleanup.use(
     await publish({
-      ...{ dir, issuer, readyFile, log },
+      dir,
+      issuer,
+      readyFile,
+      log,
       dashboardUrl: () => links.issue(listeners.dashboardOrigin),
       // A database server without confinement could read the token.
       isTokenKept: confinement.kind !== 'none',
       client: { sharedUrl, dedicatedUrl, ca: ca.certificate },
       ready: {
-        ...{ sharedUrl, dedicatedUrl, sharedHttpUrl, dedicatedHttpUrl, metricsUrl },
-        ...{ ca: dir.ca, domain: settings.domain },
-        ...{ sshHost: publicHost, sshPort: edge.ports.ssh, httpPort: edge.ports.http, httpsPort: edge.ports.https },
-        ...{ regionId: region.spec.regionId, region: region.spec.id },
+        sharedUrl,
+        dedicatedUrl,
+        sharedHttpUrl,
+        dedicatedHttpUrl,
+        metricsUrl,
+        ca: dir.ca,
+        domain: settings.domain,
+        sshHost: publicHost,
+        sshPort: edge.ports.ssh,
+        httpPort: edge.ports.http,
+        httpsPort: edge.ports.https,
+        regionId: region.spec.regionId,
+        region: region.spec.id,
       },
     }),
   )
@@ -265,7 +306,10 @@ async function openCertificates(store: Store, { secret, ca, names, key, log }: C
     ...(await issueCertificate({ ca, names, key, now: new Date() })),
   }))
   const certificates = await createCertificates({
-    ...{ ca, names, key, stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' } },
+    ca,
+    names,
+    key,
+    stored: { certificate: kept.certificate ?? '', key: kept.key ?? '' },
     onError: (error) => log.error({ err: error }, 'certificate was not renewed'),
   })
   const keep = () => keepSecret(store, secret, { ...certificates.current() })

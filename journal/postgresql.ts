@@ -45,7 +45,9 @@ export function createPostgresqlReader({ login, log }: PostgresqlReaderDeps): Po
   const search = createRequestReader(pool.ask)
   const work = createWorkListeners()
   const listener = createListener({
-    ...{ login, channel: WEBHOOK_CHANNEL, onPayload: work.notify },
+    login,
+    channel: WEBHOOK_CHANNEL,
+    onPayload: work.notify,
     onListening: async () => work.notify(),
     // Work is also polled for.
     onFailure: () => undefined,

@@ -7,7 +7,7 @@ const PERMANENT = new Set([18, 19, 20, 25])
 const PRIMARY_CODE_MASK = 0xff
 
 /** Answers a question of the main thread. The question `close` ends the thread. */
-export type Answer<Q, A> = (question: Q) => A | Promise<A>
+export type ThreadHandler<Q, A> = (question: Q) => A | Promise<A>
 
 function failure(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error)
@@ -24,11 +24,11 @@ function failure(error: unknown): Failure {
  * Runs the loop of a thread: calls `open`, reports that, then answers each question once. Questions may overlap when answers are
  * asynchronous.
  */
-export function serveThread<Q extends { readonly type: string }, A>(open: () => Answer<Q, A>): void {
+export function serveThread<Q extends { readonly type: string }, A>(open: () => ThreadHandler<Q, A>): void {
   const reply = (number: number, content: A | Failure | { readonly type: 'opened' }) =>
     parentPort?.postMessage({ number, content } satisfies Envelope<unknown>)
 
-  let answer: Answer<Q, A>
+  let answer: ThreadHandler<Q, A>
   try {
     answer = open()
   } catch (error) {

@@ -111,7 +111,11 @@ function wire(options: SqliteJournalOptions, { writer, reader }: Threads, parts:
 
   const { sync } = createLogSync(path)
   const outbox: Outbox = createOutbox({
-    ...{ keep, followers, waitingBytes, sync, onKept: metrics.kept },
+    keep,
+    followers,
+    waitingBytes,
+    sync,
+    onKept: metrics.kept,
     onDrop(reason: DropReason, records: number) {
       dropped += records
       metrics.dropped(reason, records)

@@ -7,7 +7,7 @@ import type { Kind } from '../crds/kind.ts'
 import { annotations } from '../crds/names.ts'
 import { isNewer, PROGRAM_VERSION } from '../process/version.ts'
 import { type Clock, pause, systemClock } from '../shared/timers.ts'
-import type { ApiAnswer, KubernetesClient } from '../store/kubernetes/client.ts'
+import type { ApiResponse, KubernetesClient } from '../store/kubernetes/client.ts'
 
 const PATH = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'
 const ESTABLISHED_MS = 30_000
@@ -94,7 +94,7 @@ async function write(deps: CrdApplyDeps, desired: Definition, live: Live | undef
   return write(deps, desired, await read(client, name))
 }
 
-function parse({ status, body }: ApiAnswer, name: string): Live {
+function parse({ status, body }: ApiResponse, name: string): Live {
   const live = Live.safeParse(body)
   if (status < 300 && live.success) return live.data
   const why = z.looseObject({ message: z.string() }).safeParse(body)

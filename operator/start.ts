@@ -124,7 +124,17 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
   const tunnels =
     edges &&
     openTunnels({
-      ...{ settings, store, log, registry, edges, ca, adminCertificate, digest, webhookSecrets, following, caches },
+      settings,
+      store,
+      log,
+      registry,
+      edges,
+      ca,
+      adminCertificate,
+      digest,
+      webhookSecrets,
+      following,
+      caches,
     })
   if (tunnels) {
     cleanup.defer(() => tunnels.runtime.close())
@@ -133,7 +143,13 @@ async function lead({ settings, log, store, registry, isLeader, onSynced }: Lead
     cleanup.use(tunnels.issuers.acme)
   }
   const operator = createOperator({
-    ...{ store, caches, runtime, log, registry, isLeader, tunnels },
+    store,
+    caches,
+    runtime,
+    log,
+    registry,
+    isLeader,
+    tunnels,
     ca: () => ca.certificate,
     // Name of the entry in the credential Secret, and of the file to which API callers are asked to save `tls.ca`.
     caFile: 'ca.crt',
@@ -166,15 +182,23 @@ function openTunnels(parts: TunnelParts) {
   const ofTunnels = createTunnelCaches(following)
   const { endpoints, tunnels } = ofTunnels
   const runtime = createKubernetesEdges({
-    ...{ store, logger: log },
+    store,
+    logger: log,
     settings: { ...edges, journalOutside: settings.journalSecret !== undefined },
     endpoints: () => endpoints.list(),
     ca: () => ca,
     certificates: (endpoint) => certificatesOf(endpoint, tunnels.byIndex('endpoint', endpoint.metadata.name)),
   })
   const journal = createClusterJournal({
-    ...{ store, log, registry, ca: () => ca.certificate, adminCertificate },
-    ...{ regions: caches.regions, servers: caches.servers, dial: settings.dial, outside: settings.journalSecret },
+    store,
+    log,
+    registry,
+    ca: () => ca.certificate,
+    adminCertificate,
+    regions: caches.regions,
+    servers: caches.servers,
+    dial: settings.dial,
+    outside: settings.journalSecret,
     maxBytes: settings.serverStorage * JOURNAL_SHARE * GIB,
   })
   const services = createOwnServices({ store, log })

@@ -12,7 +12,7 @@ export const USE_HTTPS = 'this port speaks HTTPS: use https:// instead of http:/
  * Answers plain HTTP on the port of a TLS server with `response`, a complete HTTP/1.1 response. The failed handshake closes the connection right
  * after the write, so that no connection stays open longer.
  */
-export function answerPlainHttp(server: Server, response: () => string, tcpBelow: TcpBelow = followTcp(server)): void {
+export function respondToPlainHttp(server: Server, response: () => string, tcpBelow: TcpBelow = followTcp(server)): void {
   server.on('tlsClientError', (error, socket) => {
     if (codeOf(error) === PLAIN_HTTP) tcpBelow(socket)?.end(response())
   })

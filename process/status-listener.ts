@@ -74,10 +74,15 @@ export async function startStatus({ registry, host, port, isReady = () => true }
 export function registerProcessMetrics(registry: Registry): void {
   const registers = [registry]
   new Gauge({
-    ...{ name: 'mooring_build_info', help: 'Version of the program; the value is always 1.', labelNames: ['version'], registers },
+    name: 'mooring_build_info',
+    help: 'Version of the program; the value is always 1.',
+    labelNames: ['version'],
+    registers,
   }).set({ version: PROGRAM_VERSION }, 1)
   new Counter({
-    ...{ name: 'process_cpu_seconds_total', help: 'User and system CPU time of the process in seconds.', registers },
+    name: 'process_cpu_seconds_total',
+    help: 'User and system CPU time of the process in seconds.',
+    registers,
     collect() {
       const { user, system } = process.cpuUsage()
       this.reset()
@@ -85,7 +90,9 @@ export function registerProcessMetrics(registry: Registry): void {
     },
   })
   new Gauge({
-    ...{ name: 'process_start_time_seconds', help: 'Start of the process in seconds since the epoch.', registers },
+    name: 'process_start_time_seconds',
+    help: 'Start of the process in seconds since the epoch.',
+    registers,
   }).set(Math.round(performance.timeOrigin / 1e3))
   gauge('process_resident_memory_bytes', 'Resident memory of the process in bytes.', () => process.memoryUsage.rss())
   gauge('process_open_fds', 'Open file descriptors of the process.', openDescriptors)
@@ -93,7 +100,9 @@ export function registerProcessMetrics(registry: Registry): void {
 
   function gauge(name: string, help: string, read: () => number | Promise<number>): void {
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       async collect() {
         this.set(await read())
       },

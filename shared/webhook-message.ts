@@ -36,12 +36,20 @@ const NO_SESSION = { clientIp: null, authMethod: null, sessionId: null, keyFinge
 export function messageBody({ id, type, at, tunnel, organization, namespace, session, sequence }: TunnelMessage): string {
   const { metadata, spec, status } = tunnel
   const about = {
-    ...{ id: metadata.uid, name: spec.displayName ?? metadata.name },
-    ...{ hostname: status?.hostname ?? null, url: status?.url ?? null, organization, namespace },
+    id: metadata.uid,
+    name: spec.displayName ?? metadata.name,
+    hostname: status?.hostname ?? null,
+    url: status?.url ?? null,
+    organization,
+    namespace,
   }
   const ofSession = session && {
-    ...{ clientIp: session.clientIp, authMethod: session.authMethod, sessionId: session.sessionId },
-    ...{ keyFingerprint: session.keyFingerprint, reason: session.reason, durationMs: session.durationMs },
+    clientIp: session.clientIp,
+    authMethod: session.authMethod,
+    sessionId: session.sessionId,
+    keyFingerprint: session.keyFingerprint,
+    reason: session.reason,
+    durationMs: session.durationMs,
   }
   const data = { tunnel: about, ...(ofSession ?? NO_SESSION), sequence }
   return JSON.stringify({ id, type, timestamp: new Date(at).toISOString(), data })

@@ -87,7 +87,9 @@ export function createCacheView<K extends Kind>(indexes: Indexes<K> = {}): Cache
     byIndex: (index, value) => indexOf(index).get(value),
     count: ({ namespace }) => (namespace === undefined ? byKey.size : byNamespace.count(namespace)),
     countByIndex: (index, value) => indexOf(index).count(value),
-    ...{ put, remove, replace },
+    put,
+    remove,
+    replace,
   }
 }
 

@@ -29,7 +29,8 @@ function addOnsOf(regions: readonly RegionView[], { restoreGrants, withoutBackup
     withEdges.size > 0 ? { id: 'ssh-tunnel', name: 'SSH tunnel', isFor: (engine) => withEdges.has(engine) } : undefined,
     records && { id: 'monitoring', name: 'Monitoring', isFor: all },
     restoreGrants && {
-      ...{ id: 'point-in-time-recovery', name: 'Point-in-time recovery' },
+      id: 'point-in-time-recovery',
+      name: 'Point-in-time recovery',
       isFor: (engine) => hasPointInTimeRecovery(engine, withoutBackups),
     },
   ]

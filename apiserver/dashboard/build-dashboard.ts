@@ -16,8 +16,15 @@ const { metafile } = await build({
   outdir: join(BUILT, 'assets'),
   entryNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
-  ...{ bundle: true, minify: true, metafile: true, format: 'esm', target: 'es2023', legalComments: 'none', logLevel: 'warning' },
-  ...{ jsx: 'automatic', jsxImportSource: 'preact' },
+  bundle: true,
+  minify: true,
+  metafile: true,
+  format: 'esm',
+  target: 'es2023',
+  legalComments: 'none',
+  logLevel: 'warning',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
   loader: { '.svg': 'file' },
 })
 

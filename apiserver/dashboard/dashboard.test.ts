@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { codeOf, ok, serveRoutes, type ToyApp } from '../../test/support/api/http-app.ts'
 import { type AnyRoute, route } from '../http/route.ts'
 import { createDashboard } from './dashboard.ts'
-import { createSessions } from './session.ts'
+import { createDashboardSessions } from './session.ts'
 
 /** The API behind `/dashboard/v1`, for pages of the dashboard alone. */
 
@@ -13,7 +13,7 @@ const routes: readonly AnyRoute[] = [
   route({ ...declared, method: 'post', path: '/v1/databases', on: ['dedicated'], id: 'createDatabase' }),
 ]
 const signedOut = { has: async () => false, add: async () => undefined }
-const sessions = createSessions({ secret: Buffer.alloc(32, 7), signedOut, now: () => new Date() })
+const sessions = createDashboardSessions({ secret: Buffer.alloc(32, 7), signedOut, now: () => new Date() })
 
 /** Serves the routes on the shared listener, with the dashboard. The token is the name of the user. */
 const serve = (): Promise<ToyApp> => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { UnsecuredJWT } from 'jose'
-import { createSessions, END_OF_SESSION, SESSION_COOKIE } from './session.ts'
+import { createDashboardSessions, END_OF_SESSION, SESSION_COOKIE } from './session.ts'
 import type { SignedOut } from './signed-out.ts'
 
 const SECRET = new Uint8Array(32).fill(7)
@@ -8,7 +8,7 @@ const NOW = Date.UTC(2026, 0, 1)
 const HOUR = 3_600_000
 const ended = new Set<string>()
 const signedOut: SignedOut = { has: async (id) => ended.has(id), add: async (id) => void ended.add(id) }
-const sessionsAt = (ms: number, secret = SECRET) => createSessions({ secret, signedOut, now: () => new Date(ms) })
+const sessionsAt = (ms: number, secret = SECRET) => createDashboardSessions({ secret, signedOut, now: () => new Date(ms) })
 const API_TOKEN = 'moor_abc'
 /** Returns a token as an issuer would make it; its signature does not matter here. */
 const jwt = (expiresAt: number) => new UnsecuredJWT({}).setExpirationTime(expiresAt / 1e3).encode()

@@ -45,7 +45,7 @@ export const END_OF_SESSION = `${SESSION_COOKIE}=; ${ATTRIBUTES}; Max-Age=0`
  * Creates the sessions of an installation. The key derives from the installation's secret, so that each replica of the API server accepts the
  * cookies of the others, before and after a restart (docs/decisions/2026-11-24-sessions-of-the-dashboard.md).
  */
-export function createSessions({ secret, signedOut, now }: SessionsDeps): Sessions {
+export function createDashboardSessions({ secret, signedOut, now }: SessionsDeps): Sessions {
   const key = new Uint8Array(hkdfSync('sha256', secret, '', 'mooring dashboard session', 32))
 
   /** Returns the claims of an open session. */
@@ -55,8 +55,10 @@ export function createSessions({ secret, signedOut, now }: SessionsDeps): Sessio
     if (sealed === undefined || values.length > 1) return undefined
     try {
       const { payload } = await jwtDecrypt(sealed, key, {
-        ...{ currentDate: now(), requiredClaims: ['exp', 'jti'] },
-        ...{ keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
+        currentDate: now(),
+        requiredClaims: ['exp', 'jti'],
+        keyManagementAlgorithms: ['dir'],
+        contentEncryptionAlgorithms: ['A256GCM'],
       })
       const claims = Claims.parse(payload)
       return (await signedOut.has(claims.jti)) ? undefined : claims

@@ -19,7 +19,7 @@ import type { Principal, Reply } from '../http/route.ts'
 import { isUid } from '../instances/instance-lookup.ts'
 import { type Audit, noAudit } from '../journal/audit.ts'
 import { type CatchUp, createCatchUp, WAIT_MS, withinBudget } from '../resources/cache-waits.ts'
-import { createQuota, type Quota } from '../resources/creations.ts'
+import { createCreationQuota, type Quota } from '../resources/creations.ts'
 import { idParam } from '../tenancy/tenancy-deps.ts'
 import type { WithoutBackups } from './database-backups.ts'
 import { type ConnectionView, DatabaseView, databaseView, readConnection } from './database-view.ts'
@@ -85,7 +85,7 @@ export interface DatabaseDeps extends Pick<
   readonly audit: Audit
   readonly catchUp: CatchUp
   readonly find: FindDatabase
-  readonly answer: DatabaseAnswers
+  readonly answer: DatabaseReplies
   /**
    * Waits at most `ms` milliseconds until `holds` is true for this database in the cache. Returns the database; undefined after the time.
    * @throws ApiError `conflict` when the database is deleted meanwhile
@@ -108,7 +108,7 @@ export interface DatabaseNeed {
 export type FindDatabase = (principal: Principal, id: string, needs?: readonly DatabaseNeed[]) => Promise<DedicatedDatabase>
 
 /** Renders a database as a reply. */
-export interface DatabaseAnswers {
+export interface DatabaseReplies {
   /** Renders with `connection: null`. */
   plain(status: 200 | 201 | 202, database: DedicatedDatabase): DatabaseReply
   /**
@@ -132,11 +132,24 @@ export function createDatabaseDeps(wiring: DatabaseWiring): DatabaseDeps {
   const regions = createRegions(wiring)
   const until = createWait(databases)
   return {
-    ...{ store, access, scopes, databases, plans, archives, namespaces, restoreGrants, withoutBackups, records },
-    ...{ regions, now, audit, catchUp, rotationMs },
-    quota: createQuota({ cache: databases, max, what: 'dedicated databases' }),
+    store,
+    access,
+    scopes,
+    databases,
+    plans,
+    archives,
+    namespaces,
+    restoreGrants,
+    withoutBackups,
+    records,
+    regions,
+    now,
+    audit,
+    catchUp,
+    rotationMs,
+    quota: createCreationQuota({ cache: databases, max, what: 'dedicated databases' }),
     find: createDatabaseLookup({ access, scopes, databases, catchUp }),
-    answer: createAnswers({ ...wiring, regions, rotationMs, until }),
+    answer: createReplies({ ...wiring, regions, rotationMs, until }),
     until,
   }
 }
@@ -158,7 +171,7 @@ function createDatabaseLookup({ access, scopes, databases, catchUp }: LookupDeps
 
 type AnswerDeps = Pick<DatabaseWiring, 'store' | 'endpoints'> & Pick<DatabaseDeps, 'regions' | 'rotationMs' | 'until'>
 
-function createAnswers({ store, endpoints, regions, rotationMs, until }: AnswerDeps): DatabaseAnswers {
+function createReplies({ store, endpoints, regions, rotationMs, until }: AnswerDeps): DatabaseReplies {
   const endpointOf = (name: string) => endpoints?.get({ name })
   const view = (database: DedicatedDatabase, connection?: ConnectionView): DatabaseView =>
     databaseView(database, { region: regions.nameOf(database.spec.region), connection })

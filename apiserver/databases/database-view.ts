@@ -213,7 +213,14 @@ function connectionView(
   const { host, port, username: user, password, database: at, uri, 'ca.crt': ca } = binding
   const ssh = sshConnectionView(database, endpointOf)
   return {
-    ...{ host, port, user, password, database: at, uri, ca: ca ?? null, internalHost: database.status?.internalHost ?? null },
+    host,
+    port,
+    user,
+    password,
+    database: at,
+    uri,
+    ca: ca ?? null,
+    internalHost: database.status?.internalHost ?? null,
     ...(ssh && { ssh }),
   }
 }

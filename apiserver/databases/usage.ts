@@ -69,8 +69,10 @@ export function sumUp(parts: readonly UsageSum[]): readonly UsageSum[] {
 }
 
 const added = (a: UsageSum, b: UsageSum): UsageSum => ({
-  ...{ ...a, millionths: a.millionths + b.millionths },
-  ...{ from: Math.min(a.from, b.from), to: Math.max(a.to, b.to) },
+  ...a,
+  millionths: a.millionths + b.millionths,
+  from: Math.min(a.from, b.from),
+  to: Math.max(a.to, b.to),
 })
 
 const sortKey = ({ name, database, unit, item }: UsageSum): string => [name, database, unit === 'hour' ? 0 : 1, item].join(' ')

@@ -37,7 +37,7 @@ const LINGER_MS = 1_000
  * Answers input that Node's parser rejected before it became a request, with the usual JSON, and closes the connection. For the event `clientError`
  * of a server.
  */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+export function respondToClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
@@ -47,10 +47,10 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
 }
 
 /** Returns the response to plain HTTP on a port for HTTPS. */
-export const plainHttpAnswer = (): string => answerOf(NO_TLS).text
+export const plainHttpResponse = (): string => answerOf(NO_TLS).text
 
 /** Rejects CONNECT with 405. For the event `connect` of a server; without a handler Node closes the connection without an answer. */
-export function answerConnect(req: IncomingMessage, socket: Duplex): void {
+export function respondToConnect(req: IncomingMessage, socket: Duplex): void {
   // Node detaches this connection from the server, so its errors and its end are handled here.
   socket.on('error', () => socket.destroy())
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
@@ -58,7 +58,7 @@ export function answerConnect(req: IncomingMessage, socket: Duplex): void {
 }
 
 /** Rejects an unknown expectation with 417 and the usual JSON (RFC 9110, section 10.1.1). For the event `checkExpectation` of a server. */
-export function answerExpectation(req: IncomingMessage, res: ServerResponse): void {
+export function respondToExpectation(req: IncomingMessage, res: ServerResponse): void {
   reject(req, res, EXPECTATION)
 }
 

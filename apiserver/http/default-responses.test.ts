@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { AnyRoute, Listener } from './route.ts'
-import { answerStarting, createUnknownPath } from './default-responses.ts'
+import { respondStarting, createUnknownPath } from './default-responses.ts'
 
 const route = (path: string, ...on: Listener[]): AnyRoute => ({
   ...{ method: 'get', path, on, id: 'x', summary: '', replies: {} },
@@ -50,8 +50,8 @@ test('the dedicated API names the shared one', () => {
   )
 })
 
-test('answerStarting answers 503 in the form of all errors', async () => {
-  const server = createServer(answerStarting).listen(0, '127.0.0.1')
+test('respondStarting answers 503 in the form of all errors', async () => {
+  const server = createServer(respondStarting).listen(0, '127.0.0.1')
   await once(server, 'listening')
   try {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/me`

@@ -97,7 +97,7 @@ export function rejectUntilSynced(isSynced: () => boolean): RequestHandler {
 }
 
 /** Answers every request with 503 in the usual JSON, for a port that is open before the API is ready. */
-export const answerStarting: RequestListener = (req, res) => {
+export const respondStarting: RequestListener = (req, res) => {
   const given = req.headers['x-request-id']
   const requestId = requestIdOf(typeof given === 'string' ? given : undefined)
   const error = starting()

@@ -8,12 +8,12 @@ import {
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { bindError, closerOf } from '../../process/listeners.ts'
-import { answerPlainHttp } from '../../process/plain-http.ts'
+import { respondToPlainHttp } from '../../process/plain-http.ts'
 import {
-  answerClientError,
-  answerConnect,
-  answerExpectation,
-  plainHttpAnswer,
+  respondToClientError,
+  respondToConnect,
+  respondToExpectation,
+  plainHttpResponse,
   requireHost,
   requireLoopbackHost,
 } from './client-error.ts'
@@ -83,7 +83,7 @@ export async function startServers({ listeners, host, certificate, publicNames }
   }
 
   async function listen(server: Server, address: string, port: Port): Promise<AddressInfo> {
-    server.on('clientError', answerClientError).on('checkExpectation', answerExpectation).on('connect', answerConnect)
+    server.on('clientError', respondToClientError).on('checkExpectation', respondToExpectation).on('connect', respondToConnect)
     server.setTimeout(STALLED_MS)
     endIdleOnClose(server, closing.signal)
     endStreamsOnClose(server, closing.signal)
@@ -94,7 +94,7 @@ export async function startServers({ listeners, host, certificate, publicNames }
   async function start({ app, https, http }: ListenerConfig): Promise<BoundListener> {
     const server = createHttpsServer({ ...OPTIONS, ...keyAndCert() }, requireHost(app))
     secure.push(server)
-    answerPlainHttp(server, plainHttpAnswer)
+    respondToPlainHttp(server, plainHttpResponse)
     const bound = await listen(server, host, https)
     if (!http) return { https: bound }
     const plain = createHttpServer(OPTIONS, requireHost(requireLoopbackHost(app, publicNames)))

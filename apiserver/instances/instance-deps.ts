@@ -10,7 +10,7 @@ import { type Credentials, InstanceView, instanceView } from './instance-view.ts
 import { createInstanceLookup, type FindInstance } from './instance-lookup.ts'
 import { createInstanceWaits, type InstanceWaits } from './instance-waits.ts'
 import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
-import { createQuota, type Quota } from '../resources/creations.ts'
+import { createCreationQuota, type Quota } from '../resources/creations.ts'
 import { createRegions, type RegionMotor, type Regions, type RegionsDeps } from '../catalog/regions.ts'
 import type { Reply } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
@@ -67,11 +67,11 @@ export interface InstanceDeps {
   readonly catchUp: CatchUp
   readonly find: FindInstance
   readonly waits: InstanceWaits
-  readonly answer: InstanceAnswers
+  readonly answer: InstanceReplies
 }
 
 /** Renders an instance as a reply. */
-export interface InstanceAnswers {
+export interface InstanceReplies {
   /** Renders with password, uri and CA null. */
   plain(status: 200 | 202, instance: SharedInstance): InstanceReply
   /**
@@ -100,14 +100,14 @@ export function createInstanceDeps(wiring: InstanceWiring): InstanceDeps {
     now,
     audit,
     catchUp,
-    quota: createQuota({ cache: instances, max: limits.perNamespace, what: 'databases' }),
+    quota: createCreationQuota({ cache: instances, max: limits.perNamespace, what: 'databases' }),
     find: createInstanceLookup({ ...wiring, catchUp }),
     waits,
-    answer: createAnswers(waits, regions),
+    answer: createReplies(waits, regions),
   }
 }
 
-function createAnswers(waits: InstanceWaits, regions: Regions): InstanceAnswers {
+function createReplies(waits: InstanceWaits, regions: Regions): InstanceReplies {
   function reply(status: 200 | 201 | 202, instance: SharedInstance, credentials?: Credentials): InstanceReply {
     const data = { instance: instanceView(instance, { region: regions.nameOf(instance.spec.region), credentials }) }
     return { status, data, etag: instance.metadata.resourceVersion }

@@ -150,13 +150,18 @@ export function entriesOf(
   const audited = object && auditedObject(object)
   if (!action || !audited || leavesDesiredState(request)) return []
   return auditScopes(object).map((namespace) => ({
-    ...{ id: randomUUIDv7(), at, namespace },
+    id: randomUUIDv7(),
+    at,
+    namespace,
     actor: { name: username, kind: username.startsWith(SERVICE_ACCOUNT) ? 'serviceAccount' : 'user' },
-    ...{ via: 'kubectl', action, resource: audited.resource },
+    via: 'kubectl',
+    action,
+    resource: audited.resource,
     // Kubernetes sets the generation before it calls the webhook.
     generation: request.object?.metadata.generation ?? null,
     changes: auditChanges(auditedOf(request.oldObject), auditedOf(request.object), digest),
-    ...{ sourceIp: null, requestId: null },
+    sourceIp: null,
+    requestId: null,
   }))
 }
 

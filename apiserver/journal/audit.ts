@@ -61,12 +61,17 @@ function entriesOf(
   if (!audited) return []
   const isRead = action === 'read'
   return auditScopes(object).map((namespace) => ({
-    ...{ id: randomUUIDv7(), at, namespace },
+    id: randomUUIDv7(),
+    at,
+    namespace,
     actor: { name: principal.user, kind: principal.user.startsWith(API_TOKEN_USER) ? 'apiToken' : 'user' },
-    ...{ via: 'rest', action, resource: audited.resource },
+    via: 'rest',
+    action,
+    resource: audited.resource,
     generation: isRead ? null : (after?.metadata.generation ?? null),
     changes: isRead ? [] : auditChanges(before && auditedObject(before), after && audited, digest),
-    ...{ sourceIp, requestId },
+    sourceIp,
+    requestId,
   }))
 }
 

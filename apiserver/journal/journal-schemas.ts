@@ -164,7 +164,10 @@ export function statsView(stats: Stats, span: { readonly from: number; readonly 
   return {
     from: time(span.from),
     to: time(span.to),
-    ...{ requests, averageResponseTimeMs, statusClasses, edgeAnswered },
+    requests,
+    averageResponseTimeMs,
+    statusClasses,
+    edgeAnswered,
     bandwidth: { bytesIn, bytesOut },
     topClientIps: [...topClientIps],
     series: series.map(({ at, ...counts }) => ({ at: time(at), ...counts })),

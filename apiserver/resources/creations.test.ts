@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import type { SharedInstance } from '../../crds/shared-instance.ts'
 import type { Cache } from '../../store/cache.ts'
 import { sharedInstance } from '../../test/builders/resources.ts'
-import { createQuota, createOnce, objectName, parseIdempotencyKey, requestHash } from './creations.ts'
+import { createCreationQuota, createOnce, objectName, parseIdempotencyKey, requestHash } from './creations.ts'
 import { FINALIZER } from '../../crds/names.ts'
 import { Organization } from '../../crds/organization.ts'
 import { createEmbeddedStore } from '../../store/embedded.ts'
@@ -17,7 +17,7 @@ const namespace = 'acme--prod'
 function quotaOver(...names: string[]) {
   const list = () => names.map((name) => sharedInstance({ metadata: { name } }))
   const cache = { list } as unknown as Cache<typeof SharedInstance>
-  return { names, quota: createQuota({ cache, max: 2, what: 'instances' }) }
+  return { names, quota: createCreationQuota({ cache, max: 2, what: 'instances' }) }
 }
 
 const exceeded = expect.objectContaining({ code: 'quota_exceeded' }) as Error

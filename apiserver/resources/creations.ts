@@ -197,7 +197,7 @@ export interface Quota {
  * simultaneous requests cannot exceed the limit. Several processes can, by the objects created within the delay of a watch; for instances and
  * tunnels the operator enforces the quota as well.
  */
-export function createQuota<K extends Kind>({ cache, max, of = 'namespace', what }: QuotaDeps<K>): Quota {
+export function createCreationQuota<K extends Kind>({ cache, max, of = 'namespace', what }: QuotaDeps<K>): Quota {
   /** Number of requests that are creating an object, by namespace and name; a repeated request counts again. */
   const creating = new Map<string, Map<string, number>>()
 

@@ -12,7 +12,7 @@ import { DEFAULT_LIMITS } from '../http/rate-limit.ts'
 import { createNamespaceQuota, type NamespaceQuotaDeps } from './namespace-quota.ts'
 import { type CatchUp, createCatchUp } from '../resources/cache-waits.ts'
 import { EXAMPLE } from '../openapi/openapi-schemas.ts'
-import { createQuota, type Quota } from '../resources/creations.ts'
+import { createCreationQuota, type Quota } from '../resources/creations.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { ApiError } from '../http/errors.ts'
 import { NO_CONTROLS, NO_CONTROLS_RULE } from '../http/request-parser.ts'
@@ -65,7 +65,7 @@ export function createTenancyDeps(wiring: TenancyWiring): TenancyDeps {
     catchUp,
     organizations: createOrganizations(wiring),
     organizationCache: organizations,
-    apiTokenQuota: createQuota({ cache: wiring.apiTokens, max, what: 'API tokens (expired ones count)' }),
+    apiTokenQuota: createCreationQuota({ cache: wiring.apiTokens, max, what: 'API tokens (expired ones count)' }),
     quotaOf: createNamespaceQuota(wiring),
   }
 }

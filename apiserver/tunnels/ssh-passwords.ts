@@ -13,7 +13,7 @@ import type { Reply, RouteRequest } from '../http/route.ts'
 import type { Audit } from '../journal/audit.ts'
 import { settled, untilGone, untilKnown } from '../resources/cache-waits.ts'
 import { requestDeletion } from '../resources/conditional-writes.ts'
-import { createOnce, createQuota, objectName, requestHash } from '../resources/creations.ts'
+import { createOnce, createCreationQuota, objectName, requestHash } from '../resources/creations.ts'
 import { createdAtOf, createdNow } from '../resources/names-and-times.ts'
 
 export const PasswordView = z
@@ -91,8 +91,10 @@ export function createSshPasswords<O extends LoginOwner>(deps: SshPasswordsDeps<
   const { livePasswordsOf, lastingPasswordsOf } = createPasswordLookup(deps)
 
   /** Quota of live passwords per owner; the uid of the owner serves as the namespace of the quota. */
-  const quota = createQuota<typeof TunnelPassword>({
-    ...{ max: LIVE_PASSWORDS_MAX, of: what, what: 'live passwords' },
+  const quota = createCreationQuota<typeof TunnelPassword>({
+    max: LIVE_PASSWORDS_MAX,
+    of: what,
+    what: 'live passwords',
     cache: {
       list({ namespace: uid = '' } = {}) {
         const owner = deps.byUid(uid)
@@ -112,7 +114,8 @@ export function createSshPasswords<O extends LoginOwner>(deps: SshPasswordsDeps<
     const reference = deps.referTo(owner)
     const draft = {
       metadata: {
-        ...{ namespace, name },
+        namespace,
+        name,
         annotations: {
           [annotations.createdBy]: principal.user,
           ...createdNow(now()),

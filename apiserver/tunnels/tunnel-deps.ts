@@ -7,7 +7,7 @@ import type { JournalReader } from '../../journal/port.ts'
 import type { Cache } from '../../store/cache.ts'
 import type { Store } from '../../store/port.ts'
 import type { Audit } from '../journal/audit.ts'
-import { createQuota, type Quota } from '../resources/creations.ts'
+import { createCreationQuota, type Quota } from '../resources/creations.ts'
 import type { Principal, Reply, Scope } from '../http/route.ts'
 import type { Scopes } from '../auth/scope.ts'
 import { createTunnelHeaders, type TunnelHeaders } from './header-values.ts'
@@ -63,7 +63,9 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
     const read = readsSecrets ? await Promise.all(shown.map(headers.withValues)) : shown
     return read.map((tunnel) =>
       tunnelView(tunnel, {
-        ...{ organization, namespace: slug, readsSecrets },
+        organization,
+        namespace: slug,
+        readsSecrets,
         endpoint: tunnel.status?.endpointRef && endpoints.get({ name: tunnel.status.endpointRef.name }),
         presence: presenceIn(tunnel),
       }),
@@ -76,7 +78,7 @@ export function createTunnelDeps(wiring: TunnelWiring): TunnelDeps {
     return { status, data: { tunnel: view }, etag: tunnel.metadata.resourceVersion }
   }
 
-  return { ...wiring, quota: createQuota({ cache: tunnels, max, what: 'tunnels' }), headers, presenceOf, show, answer }
+  return { ...wiring, quota: createCreationQuota({ cache: tunnels, max, what: 'tunnels' }), headers, presenceOf, show, answer }
 }
 
 export interface PresenceLookupDeps {

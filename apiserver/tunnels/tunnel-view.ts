@@ -28,7 +28,9 @@ export type TunnelConfigView = z.output<typeof TunnelConfigView>
 export function tunnelConfigView(config: TunnelConfig, readsSecrets: boolean): TunnelConfigView {
   const complete = config as z.output<typeof TunnelConfig>
   const liveHeaderModifications = complete.liveHeaderModifications.map(({ name, value = null, type }) => ({
-    ...{ name, value: readsSecrets ? value : null, type },
+    name,
+    value: readsSecrets ? value : null,
+    type,
   }))
   return { ...complete, liveHeaderModifications }
 }
@@ -126,16 +128,25 @@ const NO_CERTIFICATE: z.output<typeof Certificate> = { status: 'pending' }
 export function certificateView({ status }: Tunnel): CertificateView {
   const { domain, issuer, expiresAt, obtainedAt, lastError, nextAttemptAt, status: state } = status?.certificate ?? NO_CERTIFICATE
   return {
-    ...{ status: state, domain: textOrNull(domain), issuer: textOrNull(issuer), lastError: textOrNull(lastError) },
-    ...{ expiresAt: timeOrNull(expiresAt), obtainedAt: timeOrNull(obtainedAt), nextAttemptAt: timeOrNull(nextAttemptAt) },
+    status: state,
+    domain: textOrNull(domain),
+    issuer: textOrNull(issuer),
+    lastError: textOrNull(lastError),
+    expiresAt: timeOrNull(expiresAt),
+    obtainedAt: timeOrNull(obtainedAt),
+    nextAttemptAt: timeOrNull(nextAttemptAt),
   }
 }
 
 /** Renders the last events of a tunnel's certificate, newest first. */
 export function certificateHistoryView({ status }: Tunnel): readonly CertificateEventView[] {
   return (status?.certificate?.history ?? []).map(({ at, event, issuer, expiresAt, error, attempts = 1 }) => ({
-    ...{ at: withMilliseconds(at), event, issuer: textOrNull(issuer), expiresAt: timeOrNull(expiresAt) },
-    ...{ error: textOrNull(error), attempts },
+    at: withMilliseconds(at),
+    event,
+    issuer: textOrNull(issuer),
+    expiresAt: timeOrNull(expiresAt),
+    error: textOrNull(error),
+    attempts,
   }))
 }
 
@@ -146,7 +157,11 @@ export function tunnelView(
 ): TunnelView {
   const { metadata, spec } = tunnel
   return {
-    ...{ id: metadata.uid, name: spec.displayName ?? metadata.name, organization, namespace, regionId: spec.regionId },
+    id: metadata.uid,
+    name: spec.displayName ?? metadata.name,
+    organization,
+    namespace,
+    regionId: spec.regionId,
     ...addressesOf(tunnel, endpoint),
     config: tunnelConfigView(spec.config, readsSecrets),
     certificate: certificateView(tunnel),

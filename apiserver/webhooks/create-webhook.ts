@@ -40,7 +40,8 @@ export function createWebhook(deps: WebhookDeps): AnyRoute {
       reservations.use(quota.reserve({ namespace: uid, name }))
       const draft = {
         metadata: {
-          ...{ namespace, name },
+          namespace,
+          name,
           annotations: { [annotations.createdBy]: principal.user, ...createdNow(now()) },
           ownerReferences: [ownerReferenceTo(Tunnel, tunnel)],
         },

@@ -39,8 +39,14 @@ export function listDeliveries({ journal, find, readsSecrets }: WebhookDeps): An
 /** Returns a new delivery as a record without an attempt. */
 const untried = (delivery: NewDelivery): DeliveryRecord => ({
   ...delivery,
-  ...{ attempt: 0, status: 'pending', nextAt: delivery.at },
-  ...{ requestedAt: null, responseStatus: null, durationMs: null, responseBody: null, error: null },
+  attempt: 0,
+  status: 'pending',
+  nextAt: delivery.at,
+  requestedAt: null,
+  responseStatus: null,
+  durationMs: null,
+  responseBody: null,
+  error: null,
 })
 
 /** Maximum wait for the result of a test, in milliseconds: an attempt takes at most 10 s. */
@@ -79,8 +85,14 @@ export function testWebhook({ journal, now, find, readsSecrets }: WebhookDeps): 
       const event = randomUUIDv7()
       const { organization, slug: namespace } = scope
       const delivery: NewDelivery = {
-        ...{ id: randomUUIDv7(), webhook: webhook.metadata.uid, event, type: TEST_EVENT },
-        ...{ session: null, sequence: 0, at, manual: true },
+        id: randomUUIDv7(),
+        webhook: webhook.metadata.uid,
+        event,
+        type: TEST_EVENT,
+        session: null,
+        sequence: 0,
+        at,
+        manual: true,
         body: messageBody({ id: event, type: TEST_EVENT, at, tunnel, organization, namespace, sequence: 0 }),
       }
       await journal.webhooks.add(delivery)

@@ -11,7 +11,7 @@ import type { Scopes } from '../auth/scope.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Principal, Scope } from '../http/route.ts'
 import type { Audit } from '../journal/audit.ts'
-import { createQuota, type Quota } from '../resources/creations.ts'
+import { createCreationQuota, type Quota } from '../resources/creations.ts'
 import { idParam } from '../tenancy/tenancy-deps.ts'
 import { createTunnelLookup, TUNNEL_PATH, type TunnelNeed, TunnelParams } from '../tunnels/tunnel-lookup.ts'
 
@@ -83,8 +83,10 @@ export function createWebhookDeps(wiring: WebhookWiring): WebhookDeps {
   return {
     ...wiring,
     secrets: createWebhookSecrets(tokenSecret),
-    quota: createQuota<typeof TunnelWebhook>({
-      ...{ max: WEBHOOKS_MAX, of: 'tunnel', what: 'webhooks' },
+    quota: createCreationQuota<typeof TunnelWebhook>({
+      max: WEBHOOKS_MAX,
+      of: 'tunnel',
+      what: 'webhooks',
       cache: {
         list({ namespace: uid = '' } = {}) {
           const tunnel = tunnels.byUid(uid)

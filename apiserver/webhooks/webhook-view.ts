@@ -70,8 +70,17 @@ const timeOf = (ms: number | null): string | null => (ms === null ? null : new D
 export function deliveryView(record: DeliveryRecord, readsSecrets: boolean): z.output<typeof DeliveryView> {
   const { id, event, type, attempt, status, at, body, requestedAt, responseStatus, durationMs, responseBody, error } = record
   return {
-    ...{ id, eventId: event, type, attempt, status, createdAt: new Date(at).toISOString(), requestBody: body },
-    ...{ requestedAt: timeOf(requestedAt), responseStatus, durationMs, error },
+    id,
+    eventId: event,
+    type,
+    attempt,
+    status,
+    createdAt: new Date(at).toISOString(),
+    requestBody: body,
+    requestedAt: timeOf(requestedAt),
+    responseStatus,
+    durationMs,
+    error,
     responseBody: readsSecrets ? responseBody : null,
     nextAttemptAt: timeOf(record.nextAt),
   }

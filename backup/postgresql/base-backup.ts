@@ -46,7 +46,9 @@ export async function copyBase(
   try {
     const facts = await factsOf(client)
     const writer = createPartsWriter({
-      ...{ repository, prefix, signal },
+      repository,
+      prefix,
+      signal,
       keyOf: (number) => partKey(id, number),
       take: createThrottle(clock, bytesPerSecond, signal),
     })
@@ -63,9 +65,18 @@ export async function copyBase(
     const stop = parseSegment(copy.stopFile)
     if (!start || !stop) throw new MooringError(BACKUP_FAILED, 'the server reported no segment of WAL for the backup')
     return {
-      ...{ format: 1, id, kind, startedAt, finishedAt: copy.finishedAt, dataBytes },
-      ...{ engineVersion: server.engineVersion, systemIdentifier: facts.system, databases: await databasesOf(client) },
-      ...{ timeline: start.timeline, startSegment: start.number, stopSegment: stop.number },
+      format: 1,
+      id,
+      kind,
+      startedAt,
+      finishedAt: copy.finishedAt,
+      dataBytes,
+      engineVersion: server.engineVersion,
+      systemIdentifier: facts.system,
+      databases: await databasesOf(client),
+      timeline: start.timeline,
+      startSegment: start.number,
+      stopSegment: stop.number,
       parts: [...parts],
     }
   } finally {

@@ -120,7 +120,10 @@ export async function startScratch(deps: ScratchDeps): Promise<ScratchServer> {
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null
   const connectAs = async (user: string, database: string, isReadOnly: 'on' | 'off'): Promise<pg.Client> => {
     const client = new pg.Client({
-      ...{ host: descriptorPath(data), port: 5432, user, database },
+      host: descriptorPath(data),
+      port: 5432,
+      user,
+      database,
       // Settings and schemas of the tenant must not affect the statements.
       options: `-c search_path=pg_catalog -c statement_timeout=0 -c default_transaction_read_only=${isReadOnly} -c row_security=off`,
     })

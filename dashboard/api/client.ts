@@ -31,7 +31,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-export interface Answer<D> {
+export interface ApiResult<D> {
   readonly data: D
   readonly etag: string | null
 }
@@ -45,7 +45,7 @@ export function whenSignedOut(listener: () => void): void {
 }
 
 /** Calls the REST API. `path` begins with `/v1/`. @throws ApiFailure */
-export async function call<D>(method: string, path: string, options: CallOptions = {}): Promise<Answer<D>> {
+export async function call<D>(method: string, path: string, options: CallOptions = {}): Promise<ApiResult<D>> {
   const answer = await send<D>(method, API + path, options)
   return answer
 }
@@ -62,14 +62,16 @@ export const streamUrl = (path: string): string => API + path
 /** Maximum time of a call in milliseconds: longer than the API's slowest answer, so that a stalled connection does not stop a page for ever. */
 const LIMIT_MS = 40_000
 
-async function send<D>(method: string, url: string, { body, headers, signal }: CallOptions): Promise<Answer<D>> {
+async function send<D>(method: string, url: string, { body, headers, signal }: CallOptions): Promise<ApiResult<D>> {
   const limit = AbortSignal.timeout(LIMIT_MS)
   const { response, envelope } = await fetched(url, {
     method,
     headers: { ...(body && { 'Content-Type': 'application/json' }), ...headers },
     ...(body && { body: JSON.stringify(body) }),
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
-    ...{ credentials: 'same-origin', cache: 'no-store', redirect: 'error' },
+    credentials: 'same-origin',
+    cache: 'no-store',
+    redirect: 'error',
   }).catch((cause: unknown) => {
     if (signal?.aborted) throw cause
     throw new ApiFailure('Mooring does not answer. Check that it runs; this page tries again.', {

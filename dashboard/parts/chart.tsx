@@ -24,7 +24,10 @@ const REQUESTS: Look = {
     { label: 'Requests', colour: '--accent' },
     { label: '5xx', colour: '--bad' },
   ],
-  ...{ kind: 'bars', least: 5, text: String, marks: MARKS },
+  kind: 'bars',
+  least: 5,
+  text: String,
+  marks: MARKS,
 }
 
 /** Bars of requests, with those that failed in front of them. */
@@ -85,7 +88,9 @@ function optionsOf(element: HTMLElement, look: Look): uPlot.Options {
   const drawn = (name: string): Partial<uPlot.Series> =>
     look.kind === 'line' ? { width: 2 } : { fill: colour(name), width: 0, ...(bars && { paths: bars }) }
   const series = ({ label, colour: name }: Look['series'][number]): uPlot.Series => ({
-    ...{ label, stroke: colour(name), points: { show: look.kind === 'line', size: 4 } },
+    label,
+    stroke: colour(name),
+    points: { show: look.kind === 'line', size: 4 },
     value: (_plot, value: number | null) => (value === null ? '–' : look.text(value)),
     ...drawn(name),
   })

@@ -52,7 +52,11 @@ export class DatabaseAccess implements ClientService {
     const tunnel = this.#deps.tunnel()
     if (!tunnel || this.#session) return
     const session: Session = {
-      ...{ id, hostname: tunnel.route.hostname, clientIp, login: tunnel.login, since },
+      id,
+      hostname: tunnel.route.hostname,
+      clientIp,
+      login: tunnel.login,
+      since,
       get channels() {
         return channels.size - terminals.count
       },

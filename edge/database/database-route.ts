@@ -28,10 +28,13 @@ export function databaseRoute(
     id: database.metadata.uid,
     namespace: database.metadata.namespace ?? '',
     name: database.metadata.name,
-    ...{ hostname, host, url: `https://${host}` },
+    hostname,
+    host,
+    url: `https://${host}`,
     config: { ...DEFAULTS, ...sshTunnel },
     database: { port: USUAL_PORTS[partsOf(motor).family], server, internalHost: database.status?.internalHost },
-    ...{ ingress: EVERYWHERE, sshSources: sourcesOf(database) },
+    ingress: EVERYWHERE,
+    sshSources: sourcesOf(database),
     passwords: passwordsOf(database),
   }
 }

@@ -74,7 +74,9 @@ export class MeshLink implements FrameReader {
     this.#parser = new FrameParser(this)
     this.#channels = new ChannelTable<ChannelWriter>({
       wire: createFrameWriter((bytes) => this.#output.write(bytes)),
-      ...{ output: this.#output, limits: deps.limits, growth: deps.growth },
+      output: this.#output,
+      limits: deps.limits,
+      growth: deps.growth,
       opening: () => undefined,
       overrun: () => this.close('protocol'),
       broken: () => this.close('protocol'),

@@ -65,7 +65,10 @@ export function createMesh(deps: Deps): Mesh {
   let redial: NodeJS.Timeout | undefined
 
   const directory = createDirectory({
-    ...{ sessions, maxSessions: limits.sessions, onNewer: deps.onNewer, onRetired: deps.onRetired },
+    sessions,
+    maxSessions: limits.sessions,
+    onNewer: deps.onNewer,
+    onRetired: deps.onRetired,
     links: () => byPeer.values(),
   })
   const metrics = createMeshMetrics(registry, () => ({
@@ -154,14 +157,22 @@ export function createMesh(deps: Deps): Mesh {
   }
 
   const dialler = createDialler({
-    ...{ name, peers, limits, log, identity: () => files.current() },
+    name,
+    peers,
+    limits,
+    log,
+    identity: () => files.current(),
     isLinked: (edge) => byPeer.has(edge),
     connected: take,
   })
 
   const server = createServer({
-    ...{ ...files.current(), ...MESH_TLS },
-    ...{ requestCert: true, rejectUnauthorized: true, handshakeTimeout: limits.helloMs, noDelay: true },
+    ...files.current(),
+    ...MESH_TLS,
+    requestCert: true,
+    rejectUnauthorized: true,
+    handshakeTimeout: limits.helloMs,
+    noDelay: true,
   })
   server.maxConnections = limits.links
   const closeServer = closerOf(server)
@@ -220,7 +231,9 @@ export function createMeshMetrics(registry: Registry, state: () => State): MeshM
   const registers = [registry]
   const gauge = (name: string, help: string, value: (state: State) => number) =>
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.set(value(state()))
       },

@@ -4,7 +4,7 @@ import type { Rejection } from '../../shared/tunnel-decisions.ts'
 import { type Fields, valueOf } from './head/fields.ts'
 
 /** Response of the edge itself. */
-export interface Answer {
+export interface EdgeResponse {
   readonly status: number
   readonly reason: string
   /** Header fields, names in lower case, without Content-Length, Date and Connection. */
@@ -35,7 +35,7 @@ const TITLES: Readonly<Record<string, string>> = {
  * Returns the response to a rejected request (docs/edge.md, "Errors of the edge"): with `Mooring-Error`, as HTML or JSON by the Accept
  * field.
  */
-export function responseFor(rejection: Rejection, context: ResponseContext): Answer {
+export function responseFor(rejection: Rejection, context: ResponseContext): EdgeResponse {
   if (rejection.reason === 'acme_challenge') {
     return {
       status: 200,
@@ -52,7 +52,11 @@ export function responseFor(rejection: Rejection, context: ResponseContext): Ans
   return explained(rejection, context, more)
 }
 
-function explained({ status, reason, detail }: Rejection, { head, id }: ResponseContext, more: Record<string, string>): Answer {
+function explained(
+  { status, reason, detail }: Rejection,
+  { head, id }: ResponseContext,
+  more: Record<string, string>,
+): EdgeResponse {
   const html = head !== undefined && prefersHtml(valueOf(head, 'accept') ?? '')
   const headers = {
     'content-type': html ? 'text/html; charset=utf-8' : 'application/json',
@@ -146,7 +150,7 @@ export function httpDate(now: number): string {
 }
 
 /** Encodes the response as an HTTP/1.1 message. Values copied from the visitor's fields keep their bytes. */
-export function answerBytes(answer: Answer, method: string, now: number, close: boolean): Buffer {
+export function responseBytes(answer: EdgeResponse, method: string, now: number, close: boolean): Buffer {
   let out = `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nDate: ${httpDate(now)}\r\n`
   for (const [name, value] of Object.entries(answer.headers)) out += `${titleCase(name)}: ${value}\r\n`
   if (answer.status !== 204) out += `Content-Length: ${Buffer.byteLength(answer.body)}\r\n`

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { closerOf } from '../../process/listeners.ts'
-import { answerPlainHttp, USE_HTTPS } from '../../process/plain-http.ts'
+import { respondToPlainHttp, USE_HTTPS } from '../../process/plain-http.ts'
 import { followTcp } from '../../process/tcp-below-tls.ts'
 import { ACME_TLS } from '../../shared/tls-alpn.ts'
 import { createEntrance } from '../balancers/entrance.ts'
@@ -154,7 +154,7 @@ export function createListeners({ context, contextFor, unknownHosts, ticketKeys,
       unknownHosts?.onRenew(() => server.setSecureContext(secureOptions()))
       const tcpBelow = followTcp(server)
       server.on('secureConnection', (socket: TLSSocket) => secured(socket, tcpBelow(socket)))
-      answerPlainHttp(server, () => PLAIN_HTTP_RESPONSE, tcpBelow)
+      respondToPlainHttp(server, () => PLAIN_HTTP_RESPONSE, tcpBelow)
       server.on('tlsClientError', (_error, socket) => socket.destroy())
       if (!context.trusted) return listen(server, host, port)
       const front = createServer(tcp, (socket) => entrance.admit(socket, (peer) => secure(server, socket, peer)))

@@ -146,7 +146,10 @@ class Tally {
   /** Returns the values for Prometheus: each bucket includes the buckets below it. */
   values(name: string): Value[] {
     const of = (suffix: string, value: number, labels: Value['labels'] = {}): Value => ({
-      ...{ metricName: `${name}_${suffix}`, labels, sharedLabels: this.labels, value },
+      metricName: `${name}_${suffix}`,
+      labels,
+      sharedLabels: this.labels,
+      value,
     })
     let below = 0
     const buckets = this.#bounds.map((le, index) => of('bucket', (below += this.#counts[index] ?? 0), { le }))

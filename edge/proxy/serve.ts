@@ -175,9 +175,17 @@ export function rejectMalformed(
   visitor.answer(answer)
   const { hostname = '', method = '', path = '' } = glimpse ?? {}
   recordRejected(context, routeOf(hostname, context.routes), {
-    ...{ id, at: context.date(), began: context.now(), method, path, protocol },
-    ...{ status: rejection.status, reason: rejection.reason, sourceIp: accepted.peer.address },
-    ...{ bytesIn: visitor.bytesIn, bytesOut: Buffer.byteLength(answer.body) },
+    id,
+    at: context.date(),
+    began: context.now(),
+    method,
+    path,
+    protocol,
+    status: rejection.status,
+    reason: rejection.reason,
+    sourceIp: accepted.peer.address,
+    bytesIn: visitor.bytesIn,
+    bytesOut: Buffer.byteLength(answer.body),
   })
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { Peer } from '../balancers/proxy-header.ts'
-import type { Answer } from './errors.ts'
+import type { EdgeResponse } from './errors.ts'
 import type { Reply } from './head/response-head.ts'
 import { compact } from '../memory.ts'
 import type { ProxyLimits } from './limits.ts'
@@ -26,7 +26,7 @@ export interface Visitor {
   /** Payload bytes of the request's body so far. */
   readonly bytesIn: number
   /** Sends the edge's own response, complete. No part of another response was sent before. */
-  answer(answer: Answer): void
+  answer(answer: EdgeResponse): void
   /** Sends an interim response (1xx). */
   interim(reply: Reply): void
   /**

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { Admission, type Applicant } from './admission.ts'
+import { LoginQueue, type Applicant } from './admission.ts'
 
 const limits = { handshakesPerSource: 2, giveWayMs: 5_000 }
 
 function open(isSlow: (source: string) => boolean = () => false) {
   const events: string[] = []
-  const admission = new Admission({ limits, isSlow })
+  const admission = new LoginQueue({ limits, isSlow })
   const applicant = (name: string, began = 0, sourceKey = 'a'): Applicant => {
     const self: Applicant = {
       ...{ sourceKey, began },

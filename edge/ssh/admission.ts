@@ -22,7 +22,7 @@ export interface AdmissionDeps {
  * if it has had `giveWayMs`, so that idle connections do not block valid logins. Connections of a source with many failures exchange
  * keys in a queue at a fixed rate: a flood costs a bounded share of a processor, and a valid key behind it waits for seconds at most.
  */
-export class Admission {
+export class LoginQueue {
   readonly #deps: AdmissionDeps
   /** Connections in order of accept. */
   readonly #bySource = new Map<string, Set<Applicant>>()

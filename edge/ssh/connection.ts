@@ -85,7 +85,8 @@ export class Connection implements WireEvents, Applicant {
       direct: (remote, target) => this.#service.direct(remote, target),
     })
     this.channels = new ChannelTable({
-      ...{ ...line, growth: deps.growth },
+      ...line,
+      growth: deps.growth,
       opening: (...about) => terminals.open(this.channels, ...about),
       overrun: () => this.close('protocol_error', sentences.overrun, Reason.protocolError),
       broken: () => this.broken(),
@@ -93,7 +94,12 @@ export class Connection implements WireEvents, Applicant {
     })
     this.#line = new LineWatch({ ...line, now: began })
     const service = {
-      ...{ id: this.id, clientIp: this.clientIp, since: this.since, channels: this.channels, line: this.#line, terminals },
+      id: this.id,
+      clientIp: this.clientIp,
+      since: this.since,
+      channels: this.channels,
+      line: this.#line,
+      terminals,
       tunnel: () => this.#client?.tunnel,
       close: (reason: string, sentence: string) => this.close(reason, sentence),
       serving: (session: Session, serves: boolean) => deps.serving(this, session, serves),
@@ -101,7 +107,11 @@ export class Connection implements WireEvents, Applicant {
     this.#service = new Forwarding({ ...service, limits: deps.limits })
     this.#access = () => new DatabaseAccess({ ...service, limits: deps.limits, slots: deps.slots, broken: () => this.broken() })
     this.#auth = createUserAuth({
-      ...{ wire: this.#wire, routes: deps.routes, source: this.clientIp, sourceKey: this.sourceKey, failures: deps.failures },
+      wire: this.#wire,
+      routes: deps.routes,
+      source: this.clientIp,
+      sourceKey: this.sourceKey,
+      failures: deps.failures,
       limits: { tries: deps.limits.loginTries, sessions: deps.limits.sessionsPerTunnel },
       date: deps.date,
       sessionsOf: (hostname) => deps.sessionsOf(hostname),

@@ -116,7 +116,11 @@ export class Forwarding implements ClientService {
     if (!tunnel || !forward || this.#session) return
     const { id, clientIp, since, channels, line, terminals } = this.#deps
     this.#session = {
-      ...{ id, hostname: tunnel.route.hostname, clientIp, login: tunnel.login, since },
+      id,
+      hostname: tunnel.route.hostname,
+      clientIp,
+      login: tunnel.login,
+      since,
       get channels() {
         return channels.size - terminals.count
       },

@@ -22,7 +22,9 @@ export function createSshMetrics(registry: Registry, now: () => Gauges): SshMetr
   const registers = [registry]
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
-      ...{ name, help, registers },
+      name,
+      help,
+      registers,
       collect() {
         this.set(read())
       },

@@ -9,7 +9,7 @@ import type { Peer } from '../balancers/proxy-header.ts'
 import { type EdgeClock, startTicker } from '../clock.ts'
 import type { LoginRoutes } from '../route.ts'
 import type { LiveSessions, Session } from '../sessions.ts'
-import { Admission } from './admission.ts'
+import { LoginQueue } from './admission.ts'
 import { Connection, type ConnectionDeps } from './connection.ts'
 import { createConnectionJournal } from './connection-journal.ts'
 import { type DrainPlan, drainEvenly, type DrainingClient } from './drain.ts'
@@ -79,7 +79,7 @@ export function createSshServer(given: SshServerDeps): SshServer {
   }
   const unfinished = new MinuteCounter(limits.unfinishedPerSource, now)
   const isSlow = (source: string) => failures.bySource.reached(source) || unfinished.reached(source)
-  const admission = new Admission({ limits, isSlow })
+  const admission = new LoginQueue({ limits, isSlow })
   const metrics = createSshMetrics(registry, () => ({
     connections: connections.size,
     sessions: serves.size,
@@ -90,7 +90,12 @@ export function createSshServer(given: SshServerDeps): SshServer {
 
   const deps: ConnectionDeps = {
     ring: hostKeyRing(hostKeys.map(parseHostKey)),
-    ...{ routes, limits, failures, unfinished, date, address: given.address },
+    routes,
+    limits,
+    failures,
+    unfinished,
+    date,
+    address: given.address,
     growth: new Budget(limits.windowGrowthBytes),
     slots,
     sessionsOf: (hostname) => (byHostname.get(hostname)?.size ?? 0) + elsewhere(hostname),
@@ -103,8 +108,11 @@ export function createSshServer(given: SshServerDeps): SshServer {
   }
 
   const entrance = createEntrance({
-    ...{ trusted: given.trusted, headMs: limits.balancerMs, quietMs: limits.balancerQuietMs },
-    ...{ maxAwaited: limits.connections, log },
+    trusted: given.trusted,
+    headMs: limits.balancerMs,
+    quietMs: limits.balancerQuietMs,
+    maxAwaited: limits.connections,
+    log,
   })
 
   function accept(socket: Socket, { address }: Peer, began: number): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Channel, ChannelEvents } from '../channels/channel.ts'
-import { parseTarget, readSocksAnswer, socksRequest, throughSocks } from './socks.ts'
+import { parseTarget, readSocksReply, socksRequest, throughSocks } from './socks.ts'
 
 const OK = Buffer.from('05000500000100000000' + '0000', 'hex')
 
@@ -42,8 +42,8 @@ describe('a SOCKS answer', () => {
     fc.assert(
       fc.property(address, fc.uint8Array({ maxLength: 40 }), (bound, rest) => {
         const answer = Buffer.concat([Buffer.of(5, 0, 5, 0, 0), bound, Buffer.of(0, 80)])
-        expect(readSocksAnswer(Buffer.concat([answer, rest]))).toEqual({ length: answer.length })
-        for (let cut = 0; cut < answer.length; cut += 1) expect(readSocksAnswer(answer.subarray(0, cut))).toBe('more')
+        expect(readSocksReply(Buffer.concat([answer, rest]))).toEqual({ length: answer.length })
+        for (let cut = 0; cut < answer.length; cut += 1) expect(readSocksReply(answer.subarray(0, cut))).toBe('more')
       }),
     )
   })
@@ -51,7 +51,7 @@ describe('a SOCKS answer', () => {
   test('parsed from random bytes is one of its kinds', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
-        const read = readSocksAnswer(Buffer.from(bytes))
+        const read = readSocksReply(Buffer.from(bytes))
         expect(typeof read === 'string' ? ['more', 'refused', 'prohibited'].includes(read) : read.length <= bytes.length).toBe(
           true,
         )
@@ -65,7 +65,7 @@ describe('a SOCKS answer', () => {
     ['a failure', Buffer.of(5, 0, 5, 5), 'refused'],
     ['a rule', Buffer.of(5, 0, 5, 2), 'prohibited'],
   ])('from %s refuses', (_, bytes, read) => {
-    expect(readSocksAnswer(bytes)).toBe(read)
+    expect(readSocksReply(bytes)).toBe(read)
   })
 })
 

@@ -49,10 +49,10 @@ function ipv6Bytes(host: string): Buffer {
 }
 
 /** `length`: bytes of the answer; the target's bytes follow them. */
-export type SocksAnswer = 'more' | 'refused' | 'prohibited' | { readonly length: number }
+export type SocksReply = 'more' | 'refused' | 'prohibited' | { readonly length: number }
 
 /** Reads the two answers to {@link socksRequest} (RFC 1928, sections 3 and 6). */
-export function readSocksAnswer(data: Buffer): SocksAnswer {
+export function readSocksReply(data: Buffer): SocksReply {
   const expected = [VERSION, NO_AUTHENTICATION, VERSION]
   if (expected.some((byte, at) => (data[at] ?? byte) !== byte)) return 'refused'
   const result = data[3] ?? SUCCEEDED
@@ -114,7 +114,7 @@ export function throughSocks({ target, events, onRefused }: SocksUse, open: (inn
   })
 
   function read(data: Buffer): void {
-    const read = readSocksAnswer(data)
+    const read = readSocksReply(data)
     if (read === 'more') answer = data
     else if (typeof read === 'string') {
       if (read === 'prohibited') refusal = read

@@ -121,7 +121,12 @@ export async function issuerFields(
       revokeOnDelete: settings.acmeRevokeOnDelete,
       nameservers: settings.acmeNameservers,
       check: settings.acmeCheck,
-      ...{ email, profile, caBundle, externalAccount, weeklyBudget, dns },
+      email,
+      profile,
+      caBundle,
+      externalAccount,
+      weeklyBudget,
+      dns,
     },
   }
 }

@@ -1,24 +1,26 @@
 import { workerData } from 'node:worker_threads'
 import { createKeeper } from '../postgresql/keeper.ts'
 import { loginFromDirectory } from '../postgresql/client.ts'
-import { type Answer, serveThread } from '../serve-thread.ts'
+import { type ThreadHandler, serveThread } from '../serve-thread.ts'
 import type { SpoolReply, SpoolRequest, SpoolStart } from './messages.ts'
 import { createShipper } from './shipper.ts'
 import { openSpoolStore } from './store.ts'
 
 /** Runs the thread of a spool, which writes the files and ships them. `workerData` is a SpoolStart as JSON. */
-function openSpoolThread({ directory, login, bytes }: SpoolStart): Answer<SpoolRequest, SpoolReply> {
+function openSpoolThread({ directory, login, bytes }: SpoolStart): ThreadHandler<SpoolRequest, SpoolReply> {
   const counts = { shipped: 0, dropped: 0, droppedEvents: 0, refused: 0 }
   let away: { readonly since: number; readonly failure: string } | undefined
   let disk = ''
   const store = openSpoolStore({
-    ...{ directory, bytes },
+    directory,
+    bytes,
     onDropped: (what, records) => (counts[what === 'events' ? 'droppedEvents' : 'dropped'] += records),
   })
   const { events, requests } = store
   const keeper = createKeeper(loginFromDirectory(login))
   const shipper = createShipper({
-    ...{ logs: [events, requests], keeper },
+    logs: [events, requests],
+    keeper,
     onShipped: (records) => (counts.shipped += records),
     onRefused: (records) => (counts.refused += records),
     onTry(error) {

@@ -6,7 +6,7 @@ import { createDeliveryReader, type DeliveryReader } from './deliveries.ts'
 import { createEventReader } from './events.ts'
 import { createRequestReader } from './requests.ts'
 import { createStatsReader } from './stats.ts'
-import { type Answer, serveThread } from '../serve-thread.ts'
+import { type ThreadHandler, serveThread } from '../serve-thread.ts'
 
 function answerOfOutbox(deliveries: DeliveryReader, question: OutboxQuestion): ReaderReply {
   switch (question.type) {
@@ -27,7 +27,7 @@ function answerOfOutbox(deliveries: DeliveryReader, question: OutboxQuestion): R
  * Runs the thread of the connection that reads, so that a long search does not delay writes. It also runs checkpoints, whose
  * fsync must not delay the writer. `workerData` is the path of the file.
  */
-function openReader(path: string): Answer<ReaderRequest, ReaderReply> {
+function openReader(path: string): ThreadHandler<ReaderRequest, ReaderReply> {
   const db = openForReading(path)
   const requests = createRequestReader(db)
   const events = createEventReader(db)

@@ -6,11 +6,11 @@ import { createRequestKeeper } from './requests.ts'
 import { openForWriting } from './layout.ts'
 import type { WriterReply, WriterRequest } from './messages.ts'
 import { retentionSteps } from './retention.ts'
-import { type Answer, serveThread } from '../serve-thread.ts'
+import { type ThreadHandler, serveThread } from '../serve-thread.ts'
 import { createTunnelNumbers } from './ids.ts'
 
 /** Runs the thread of the one connection that writes. `workerData` is the path of the file. */
-function openWriter(path: string): Answer<WriterRequest, WriterReply> {
+function openWriter(path: string): ThreadHandler<WriterRequest, WriterReply> {
   const db = openForWriting(path)
   const tunnels = createTunnelNumbers(db)
   const requests = createRequestKeeper(db, tunnels)

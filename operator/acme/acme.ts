@@ -6,8 +6,8 @@ import { keyOf, type Key, type Store } from '../../store/port.ts'
 import type { Controller, ControllerDeps } from '../runtime/controller.ts'
 import { aspectChangesOf, eventsOf, objectsOf, specOf } from '../runtime/source.ts'
 import { accountSecret, createAccounts } from './account.ts'
-import { createAnswers } from './answers.ts'
-import { createBudget } from './budget.ts'
+import { createChallengeCheck } from './answers.ts'
+import { createCertificateBudget } from './budget.ts'
 import { createDnsRecords } from './dns/records.ts'
 import { createAcmeMetrics } from './metrics.ts'
 import { createOrderStore, issuedPair, type StoredOrder } from './order-state.ts'
@@ -98,7 +98,7 @@ export function createAcme(deps: AcmeDeps): Acme {
     }
   }
   const accounts = createAccounts({ store, now, onChange: accountChanged })
-  const budget = createBudget({ store, now })
+  const budget = createCertificateBudget({ store, now })
   const orders = createOrderStore(store)
   const requests = new Map<string, OrderRequest>()
   /** Certificates whose next attempt begins at once. */
@@ -134,15 +134,23 @@ export function createAcme(deps: AcmeDeps): Acme {
   }
   const inspectRecord = createRecordInspector({ accounts, now })
   const records = createRecordWatch({
-    ...{ endpoints, random, inspect: inspectRecord },
+    endpoints,
+    random,
+    inspect: inspectRecord,
     onChange(endpoint, isFound) {
       notifyEndpoint(endpoint)
       if (isFound) hurryAt(endpoint)
     },
   })
   const runOrder = createOrderRunner({
-    ...{ orders, accounts, budget, now, random, hurried, onResult: orderDone },
-    isAnswered: createAnswers({ accounts, dns, inspectRecord, now }),
+    orders,
+    accounts,
+    budget,
+    now,
+    random,
+    hurried,
+    onResult: orderDone,
+    isAnswered: createChallengeCheck({ accounts, dns, inspectRecord, now }),
     requestOf: (certificate) => wanted(requests.get(certificate)),
     onChange: stepped,
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AcmeSettings } from '../../crds/tunnel-endpoint.ts'
-import { createAnswers } from './answers.ts'
+import { createChallengeCheck } from './answers.ts'
 import type { OrderState } from './order-state.ts'
 import type { OrderRequest } from './orders.ts'
 
@@ -15,7 +15,7 @@ const REQUEST: OrderRequest = {
   ...{ publicHttpPort: 1, publicHttpsPort: 1, organization: 'acme', isShared: false },
   ...{ isRenewal: false, isRenewalOfCa: false, replaces: undefined },
 }
-const isAnswered = createAnswers({
+const isAnswered = createChallengeCheck({
   accounts: { thumbprint: async () => 'thumbprint' },
   dns: { publish: () => expect.fail('no record is needed') },
   inspectRecord: () => expect.fail('no record is needed'),

@@ -2,7 +2,7 @@ import type { Accounts } from './account.ts'
 import { checkChallenge } from './challenge-check.ts'
 import type { DnsRecords } from './dns/records.ts'
 import { CheckError } from './order-failure.ts'
-import type { IsAnswered } from './orders.ts'
+import type { IsChallengeReady } from './orders.ts'
 import type { InspectRecord } from './dns/record-inspection.ts'
 
 interface AnswersDeps {
@@ -28,8 +28,8 @@ const CHECKS_MAX = 3
 const isWithin = (ageMs: number, limitMs: number): boolean => ageMs >= 0 && ageMs < limitMs
 
 /** Creates the check whether a challenge is answered. For dns-01 it first writes the record. */
-export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps): IsAnswered {
-  const byDns: IsAnswered = async ({ certificate, identifier, settings }, { since }, { token }) => {
+export function createChallengeCheck({ accounts, dns, inspectRecord, now }: AnswersDeps): IsChallengeReady {
+  const byDns: IsChallengeReady = async ({ certificate, identifier, settings }, { since }, { token }) => {
     const age = now().getTime() - since
     const keyAuthorization = `${token}.${await accounts.thumbprint(settings)}`
     const unpublished = await dns.publish({ certificate, identifier, token, keyAuthorization, settings })
@@ -38,7 +38,7 @@ export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps
     throw new CheckError(unpublished.message)
   }
 
-  const byEdges: IsAnswered = async (request, state, { token }) => {
+  const byEdges: IsChallengeReady = async (request, state, { token }) => {
     const age = now().getTime() - state.since
     const isForced = state.checks >= CHECKS_MAX
     const isOrdered = state.phase === 'validate'
@@ -52,7 +52,7 @@ export function createAnswers({ accounts, dns, inspectRecord, now }: AnswersDeps
     throw new CheckError(unanswered.message)
   }
 
-  const byRecord: IsAnswered = async ({ settings, identifier }, _state, { issuers, isHashed }) => {
+  const byRecord: IsChallengeReady = async ({ settings, identifier }, _state, { issuers, isHashed }) => {
     const { problem } = await inspectRecord({ settings, identifier, issuers, isHashed })
     if (problem !== undefined) throw new CheckError(problem)
     return true

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Namespace } from '../../crds/core.ts'
 import { SYSTEM_NAMESPACE } from '../../crds/names.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import { budgetOf, createBudget, registeredDomain } from './budget.ts'
+import { budgetOf, createCertificateBudget, registeredDomain } from './budget.ts'
 
 const HOUR = 3_600_000
 const settings = {
@@ -20,12 +20,12 @@ async function openBudget() {
   await store.create(Namespace, { metadata: { name: SYSTEM_NAMESPACE } })
   let time = Date.UTC(2026, 0, 1)
   const now = () => new Date(time)
-  const take = (budget: ReturnType<typeof createBudget>, name: string, about: object = {}) =>
+  const take = (budget: ReturnType<typeof createCertificateBudget>, name: string, about: object = {}) =>
     budget.take({
       settings: { ...settings, weeklyBudget: 4 },
       ...{ identifier: `${name}.tunnels.example.org`, organization: 'acme', isShared: false, ...about },
     })
-  return { open: () => createBudget({ store, now }), take, pass: (ms: number) => (time += ms), ...temporary }
+  return { open: () => createCertificateBudget({ store, now }), take, pass: (ms: number) => (time += ms), ...temporary }
 }
 
 test('a budget counts the names of a registered domain, outlives the operator, and renews itself after 7 days', async () => {

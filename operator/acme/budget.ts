@@ -62,7 +62,7 @@ const countedIn = (text: string): Counted => Counted.safeParse(JSON.parse(text))
 
 const secretOf = (settings: AcmeSettings): string => accountSecret(settings).replace('account', 'budget')
 
-export function createBudget({ store, now }: { readonly store: Store; readonly now: () => Date }): Budget {
+export function createCertificateBudget({ store, now }: { readonly store: Store; readonly now: () => Date }): Budget {
   const known = new Map<string, Counted>()
   /** End of the last call of `take`. Calls run one after the other: of two at once only one would be counted. */
   let last: Promise<unknown> = Promise.resolve()

@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AcmeSettings } from '../../crds/tunnel-endpoint.ts'
-import { checkTlsAlpn, type Unanswered } from './tls-alpn-check.ts'
+import { checkTlsAlpn, type ChallengeProblem } from './tls-alpn-check.ts'
 import { MooringError } from '../../shared/errors.ts'
 import { CHALLENGE_PATH } from '../../shared/tunnel-decisions.ts'
 
@@ -33,7 +33,7 @@ const BODY_MAX = 4_096
  * is only compared with the expected text and never shown, because the tunnel's backend may have sent it. Returns undefined when the response
  * is right.
  */
-export async function checkChallenge(challenge: CheckedChallenge): Promise<Unanswered | undefined> {
+export async function checkChallenge(challenge: CheckedChallenge): Promise<ChallengeProblem | undefined> {
   const { identifier, settings } = challenge
   let addresses: readonly string[]
   try {
@@ -53,7 +53,7 @@ export async function checkChallenge(challenge: CheckedChallenge): Promise<Unans
 }
 
 /** Checks one address, at the port that the CA connects to. */
-function checkAt(address: string, challenge: CheckedChallenge): Promise<Unanswered | undefined> {
+function checkAt(address: string, challenge: CheckedChallenge): Promise<ChallengeProblem | undefined> {
   const { settings, publicHttpPort, publicHttpsPort } = challenge
   const isTest = isTestCa(settings.directoryUrl)
   if (settings.challenge !== 'tls-alpn-01') return fetchFrom(address, isTest ? publicHttpPort : CA_PORT, challenge)
@@ -62,7 +62,7 @@ function checkAt(address: string, challenge: CheckedChallenge): Promise<Unanswer
 
 const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
 
-async function fetchFrom(address: string, port: number, challenge: CheckedChallenge): Promise<Unanswered | undefined> {
+async function fetchFrom(address: string, port: number, challenge: CheckedChallenge): Promise<ChallengeProblem | undefined> {
   const { identifier, token, keyAuthorization } = challenge
   const where = `http://${identifier}${port === CA_PORT ? '' : `:${port}`}${CHALLENGE_PATH} at ${address}`
   try {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Client } from 'acme-client'
 import { AcmeError, Problem, sentenceOf, typeOf } from './acme-error.ts'
 import { retryAfterMs } from '../../shared/retry-after.ts'
-import type { Transport, TransportAnswer } from './transport.ts'
+import type { Transport, TransportResponse } from './transport.ts'
 
 export interface AcmeClientDeps {
   readonly directoryUrl: string
@@ -16,7 +16,7 @@ export interface AcmeClientDeps {
 }
 
 /** Successful response of the CA. */
-export interface Answered<T> {
+export interface AcmeResponse<T> {
   readonly data: T
   /** `Location`: the URL of the resource. */
   readonly location: string | undefined
@@ -30,14 +30,18 @@ export interface Answered<T> {
 interface Untyped {
   readonly http: {
     maxBadNonceRetries: number
-    request(url: string, method: string, options?: { headers?: Record<string, string>; data?: unknown }): Promise<TransportAnswer>
+    request(
+      url: string,
+      method: string,
+      options?: { headers?: Record<string, string>; data?: unknown },
+    ): Promise<TransportResponse>
     getNonce(): Promise<string>
     getDirectory(): Promise<unknown>
     getJwk(): object
     createSignedBody(url: string, payload: object): object
   }
   readonly api: {
-    apiRequest(url: string, payload: object | null, valid: readonly number[], options?: object): Promise<TransportAnswer>
+    apiRequest(url: string, payload: object | null, valid: readonly number[], options?: object): Promise<TransportResponse>
   }
 }
 
@@ -65,13 +69,13 @@ export type Directory = z.output<typeof Directory>
 export interface AcmeClient {
   directory(): Promise<Directory>
   /** Registers the account, or finds the existing account of the key. */
-  register(payload: object): Promise<Answered<unknown>>
+  register(payload: object): Promise<AcmeResponse<unknown>>
   /** Replaces the key of the account with this URL by a private key in PEM (RFC 8555, section 7.3.5). */
   changeKey(accountUrl: string, key: string): Promise<void>
   /** Sends a signed request as the account; a payload of null is a POST-as-GET (RFC 8555, section 6.3). */
-  post<T>(url: string, payload: object | null, schema: z.ZodType<T>): Promise<Answered<T>>
+  post<T>(url: string, payload: object | null, schema: z.ZodType<T>): Promise<AcmeResponse<T>>
   /** Sends an unsigned GET request. */
-  get<T>(url: string, schema: z.ZodType<T>): Promise<Answered<T>>
+  get<T>(url: string, schema: z.ZodType<T>): Promise<AcmeResponse<T>>
 }
 
 /** Repetitions of a request whose nonce the CA rejects. Of 60 orders at a CA that rejects 60 % of them, five failed with the library's five. */
@@ -116,7 +120,7 @@ export async function createAcmeClient(deps: AcmeClientDeps): Promise<AcmeClient
     return checked(Directory, await rejecting(() => http.getDirectory()), 'directory')
   }
 
-  async function register(payload: object): Promise<Answered<unknown>> {
+  async function register(payload: object): Promise<AcmeResponse<unknown>> {
     const { newAccount } = await directory()
     const options = { includeJwsKid: false, includeExternalAccountBinding: !('onlyReturnExisting' in payload) }
     return answered(newAccount, await rejecting(() => api.apiRequest(newAccount, payload, [], options)), z.unknown())
@@ -132,7 +136,7 @@ export async function createAcmeClient(deps: AcmeClientDeps): Promise<AcmeClient
     answered(keyChange, await rejecting(() => api.apiRequest(keyChange, proof, [])), z.unknown())
   }
 
-  function answered<T>(url: string, { status, headers, data }: TransportAnswer, schema: z.ZodType<T>): Answered<T> {
+  function answered<T>(url: string, { status, headers, data }: TransportResponse, schema: z.ZodType<T>): AcmeResponse<T> {
     const retry = retryAfterMs(headers['retry-after'], now().getTime())
     if (status < 200 || status > 299) throw rejected(status, data, retry)
     const next = nextPage(headers.link, url)
@@ -159,7 +163,7 @@ function partsOf(client: Client & Partial<Untyped>): Untyped {
   return { http, api }
 }
 
-const isBadNonce = ({ status, data }: TransportAnswer): boolean =>
+const isBadNonce = ({ status, data }: TransportResponse): boolean =>
   status === 400 && typeOf(Problem.safeParse(data).data ?? {}) === 'badNonce'
 
 /** Runs `act` and turns the library's own errors, which are plain Errors, into AcmeErrors. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Account } from './account.ts'
 import { AcmeError } from './acme-error.ts'
-import type { AcmeClient, Answered } from './client.ts'
+import type { AcmeClient, AcmeResponse } from './client.ts'
 import { Order } from './order-state.ts'
 
 /** List of an account's orders (RFC 8555, section 7.1.2.1). step-ca answers with the bare array. */
@@ -47,7 +47,7 @@ async function ordersOf(client: Pick<AcmeClient, 'post'>, first: string | undefi
   return orders
 }
 
-async function readable<T>(answer: Promise<Answered<T>>): Promise<Answered<T> | undefined> {
+async function readable<T>(answer: Promise<AcmeResponse<T>>): Promise<AcmeResponse<T> | undefined> {
   try {
     return await answer
   } catch (error) {

@@ -62,8 +62,13 @@ export function failedState(
   const checks = error instanceof CheckError ? { checks: state.checks + 1, checkError: lastError } : {}
   const unchecked = { checks: 0, checkError: undefined }
   return {
-    ...{ ...state, ...(!isKept && { ...another, ...unchecked }), ...checks },
-    ...{ failures, lastError, waits: false, next: { at: now + waitMs, waitMs } },
+    ...state,
+    ...(!isKept && { ...another, ...unchecked }),
+    ...checks,
+    failures,
+    lastError,
+    waits: false,
+    next: { at: now + waitMs, waitMs },
   }
 }
 

@@ -29,7 +29,7 @@ const Authorization = z.object({
 type Authorization = z.output<typeof Authorization>
 
 /** Challenge that is to be answered. */
-export interface Answerable {
+export interface PreparedChallenge {
   /** Token that edges or DNS answer: a random one for the check that precedes the order. dns-persist-01 does not use it. */
   readonly token: string
   /** Issuer domain names of the challenge dns-persist-01; undefined before the order. */
@@ -43,7 +43,7 @@ export interface StepContext {
   readonly settings: AcmeSettings
   readonly now: () => Date
   /** Whether edges or DNS answer a challenge. False: not yet. @throws CheckError when they will not */
-  readonly isAnswered: (challenge: Answerable) => Promise<boolean>
+  readonly isAnswered: (challenge: PreparedChallenge) => Promise<boolean>
 }
 
 /** Result of a step. `againMs`: milliseconds until the next step. */
@@ -224,7 +224,7 @@ async function answerAgain(stored: StoredOrder, lastError: string, { account, no
 const authorizationOf = ({ authorizations: [url = ''] }: Order, { account }: StepContext) =>
   account.client.post(url, null, Authorization)
 
-interface OfferedChallenge extends Partial<Answerable> {
+interface OfferedChallenge extends Partial<PreparedChallenge> {
   readonly url: string
   readonly status: string | undefined
   /** Whether the CA names an error of the challenge. */

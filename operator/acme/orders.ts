@@ -8,7 +8,7 @@ import type { Budget } from './budget.ts'
 import type { OrderState, OrderStore, StoredOrder } from './order-state.ts'
 import { failedState, isAccountGone, isOpen, isReported, ORDER_BACKOFF, type OrderResult, resultOf } from './order-failure.ts'
 import { createPace } from './pace.ts'
-import { type Answerable, continueOrder, placeOrder, randomToken, type StepContext, type Stepped } from './order-steps.ts'
+import { type PreparedChallenge, continueOrder, placeOrder, randomToken, type StepContext, type Stepped } from './order-steps.ts'
 
 /** Certificate that is to be obtained. */
 export interface OrderRequest {
@@ -38,17 +38,17 @@ export interface OrderRequest {
 }
 
 /** Returns whether edges or DNS answer a challenge. False: not yet. @throws CheckError when the check shows that they will not */
-export type IsAnswered = (
+export type IsChallengeReady = (
   request: OrderRequest,
   state: Pick<OrderState, 'since' | 'phase' | 'checks'>,
-  challenge: Answerable,
+  challenge: PreparedChallenge,
 ) => Promise<boolean>
 
 export interface OrderRunnerDeps {
   readonly orders: OrderStore
   readonly accounts: Accounts
   readonly budget: Budget
-  readonly isAnswered: IsAnswered
+  readonly isAnswered: IsChallengeReady
   readonly now: () => Date
   readonly random: () => number
   /** Certificates whose next attempt begins at once. The runner removes a name when the attempt begins. */
@@ -133,8 +133,16 @@ export function createOrderRunner(deps: OrderRunnerDeps): (key: Key) => Promise<
     const isSame = stored?.state.directory === settings.directoryUrl && stored.state.identifier === identifier
     if (stored && isSame) return stored
     const state: OrderState = {
-      ...{ phase: 'check', directory: settings.directoryUrl, identifier, token: randomToken(), since: now().getTime() },
-      ...{ failures: 0, checks: 0, placed: [], waits: false, counted: request.isRenewalOfCa },
+      phase: 'check',
+      directory: settings.directoryUrl,
+      identifier,
+      token: randomToken(),
+      since: now().getTime(),
+      failures: 0,
+      checks: 0,
+      placed: [],
+      waits: false,
+      counted: request.isRenewalOfCa,
       ...(request.replaces !== undefined && { replaces: request.replaces }),
     }
     const created = await orders.create(certificate, state, request.endpoint)

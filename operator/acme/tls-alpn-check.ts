@@ -2,7 +2,7 @@ import { connect } from 'node:tls'
 import { ACME_TLS, isValidation } from '../../shared/tls-alpn.ts'
 
 /** Failed check. `early`: a server was reached, but its response is wrong; an edge may not know the token yet. */
-export interface Unanswered {
+export interface ChallengeProblem {
   readonly message: string
   readonly early: boolean
 }
@@ -24,10 +24,10 @@ const TIMEOUT_MS = 5_000
  * Opens a TLS connection as the CA will for the challenge tls-alpn-01, and verifies the certificate (RFC 8737, section 3). Returns undefined
  * when it is right.
  */
-export async function checkTlsAlpn(checked: Checked, { address, port }: Target): Promise<Unanswered | undefined> {
+export async function checkTlsAlpn(checked: Checked, { address, port }: Target): Promise<ChallengeProblem | undefined> {
   const { identifier, keyAuthorization } = checked
   const where = `the TLS connection to ${identifier}, port ${port} at ${address}`
-  const wrong = (why: string): Unanswered => ({
+  const wrong = (why: string): ChallengeProblem => ({
     early: true,
     message: `${where}, is not answered by an edge of this installation (${why}): its record must lead to the edges, port ${port} to their HTTPS port, with no proxy that ends TLS between them`,
   })

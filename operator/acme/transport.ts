@@ -3,7 +3,7 @@ import { rootCertificates } from 'node:tls'
 import { AcmeError } from './acme-error.ts'
 
 /** Answer in the form that acme-client expects: `data` is parsed JSON, or text when the content type is not JSON. */
-export interface TransportAnswer {
+export interface TransportResponse {
   readonly status: number
   /** Header fields, names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -22,7 +22,7 @@ export interface Transport extends Disposable {
    * Sends one request, without retries or redirects.
    * @throws AcmeError `acme_unreachable`, `acme_invalid_answer`
    */
-  send(url: string, sent: Sent): Promise<TransportAnswer>
+  send(url: string, sent: Sent): Promise<TransportResponse>
 }
 
 /** Maximum size of a response in bytes. A chain of certificates has about 5 KB. */
@@ -39,7 +39,7 @@ export function createTransport(caBundle: string | undefined, timeoutMs = TIMEOU
   const ca = caBundle === undefined ? undefined : [...rootCertificates, caBundle]
   const agent = new Agent({ keepAlive: true, maxSockets: MAX_CONNECTIONS, ...(ca && { ca }) })
 
-  async function send(url: string, { method, headers, body }: Sent): Promise<TransportAnswer> {
+  async function send(url: string, { method, headers, body }: Sent): Promise<TransportResponse> {
     const target = URL.parse(url)
     if (target?.protocol !== 'https:') {
       throw new AcmeError('acme_invalid_answer', `the CA names the URL ${JSON.stringify(url.slice(0, 200))}, which is not https`)
@@ -52,7 +52,9 @@ export function createTransport(caBundle: string | undefined, timeoutMs = TIMEOU
     const { promise, resolve, reject } = Promise.withResolvers<Exchanged>()
     const fail = (cause: Error) => reject(unreachable(target, cause))
     const outgoing = request(target, {
-      ...{ method, agent, signal: AbortSignal.timeout(timeoutMs) },
+      method,
+      agent,
+      signal: AbortSignal.timeout(timeoutMs),
       headers: { 'User-Agent': 'mooring', Accept: '*/*', ...headers, ...(body !== undefined && lengthOf(body)) },
     })
     outgoing.once('error', fail)

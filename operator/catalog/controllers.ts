@@ -43,7 +43,8 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
   const readinessOf = (server: DatabaseServer): string => `${server.spec.motor} ${conditionOf(server, 'Ready')?.reason}`
   return [
     controller({
-      ...{ name: 'region', concurrency: 1 },
+      name: 'region',
+      concurrency: 1,
       // Only creations and deletions count: the region of an object never changes.
       sources: [
         objectsOf(regions),
@@ -59,13 +60,16 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
         decide: (region) => regionDecision(region, regions.list(), servers.list()),
         statusFields: (region) =>
           regionCounts(region, {
-            ...{ regions: regions.list(), instances: instances.list(), databases: databases.list() },
+            regions: regions.list(),
+            instances: instances.list(),
+            databases: databases.list(),
             tunnels: tunnels?.list() ?? [],
           }),
       }),
     }),
     controller({
-      ...{ name: 'plan', concurrency: 1 },
+      name: 'plan',
+      concurrency: 1,
       sources: [objectsOf(plans), changesOf(regions, allPlans), aspectChangesOf(servers, readinessOf, allPlans)],
       reconcile: createCatalogReconciler({
         ...about,
@@ -74,11 +78,15 @@ export function createCatalogControllers(deps: CatalogControllersDeps): readonly
       }),
     }),
     controller({
-      ...{ name: 'organization', concurrency: 1, sources: [objectsOf(organizations)] },
+      name: 'organization',
+      concurrency: 1,
+      sources: [objectsOf(organizations)],
       reconcile: createCatalogReconciler({ ...about, cache: organizations, decide: organizationDecision }),
     }),
     controller({
-      ...{ name: 'api-token', concurrency: 1, sources: [objectsOf(apiTokens)] },
+      name: 'api-token',
+      concurrency: 1,
+      sources: [objectsOf(apiTokens)],
       reconcile: createCatalogReconciler({
         ...about,
         cache: apiTokens,

@@ -144,7 +144,9 @@ function fieldsOf(state: AgentState | undefined): Fields {
     storedBytes,
   } = state
   return {
-    ...{ backupVersion, storedBytes, restoreWindows },
+    backupVersion,
+    storedBytes,
+    restoreWindows,
     restoreWindow: restoreWindow ?? undefined,
     lastVerifiedRestore: lastVerifiedRestore ?? undefined,
     drillReport: drillReport ?? undefined,

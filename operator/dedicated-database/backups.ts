@@ -157,8 +157,13 @@ export function archiveOf({ metadata, spec }: DedicatedDatabase, owner: ArchiveO
   return {
     metadata: { ...archiveKeyOf(metadata.uid), finalizers: [FINALIZER] },
     spec: {
-      ...{ databaseUid: metadata.uid, database: metadata.name, namespace: metadata.namespace ?? '', ...owner },
-      ...{ motor: spec.motor, retentionDays: spec.pointInTimeRecovery?.retentionDays ?? 1, backupVersion: spec.backupVersion },
+      databaseUid: metadata.uid,
+      database: metadata.name,
+      namespace: metadata.namespace ?? '',
+      ...owner,
+      motor: spec.motor,
+      retentionDays: spec.pointInTimeRecovery?.retentionDays ?? 1,
+      backupVersion: spec.backupVersion,
     },
   }
 }

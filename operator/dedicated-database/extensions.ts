@@ -45,7 +45,8 @@ export async function installExtensions(
   const notAllowed = spec.extensions
     .filter((each) => !allowed.includes(each))
     .map((each) => ({
-      ...{ name: each, reason: 'unavailable' as const },
+      name: each,
+      reason: 'unavailable' as const,
       message: `the extension ${each} is not one that the Region allows for ${spec.motor}`,
     }))
   return { installed, refused: [...notAllowed, ...refused] }

@@ -60,7 +60,11 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
   const open = server && deps.admins.get(server.metadata.name)
   const region = regionWithId(deps.regions.list(), spec.region)
   const observed: Observed = {
-    ...{ database, full, server, secret, isOpen: open !== undefined },
+    database,
+    full,
+    server,
+    secret,
+    isOpen: open !== undefined,
     region: offerOf(region, spec.motor),
     plan: deps.plans.get({ name: spec.plan }),
     endpoint: sshEndpointOf(database, deps.edges),
@@ -70,7 +74,9 @@ export async function observe(deps: ObserveDeps, database: DedicatedDatabase): P
     backups: full ? noBackups(deps.now()) : await backupsOf(deps, database),
   }
   return {
-    ...{ observed, open, allowedExtensions: allowedExtensions(region, spec.motor) },
+    observed,
+    open,
+    allowedExtensions: allowedExtensions(region, spec.motor),
     credentials: typeof secret === 'object' ? secret : undefined,
   }
 }

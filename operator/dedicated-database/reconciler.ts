@@ -140,13 +140,18 @@ function fieldsOf({ database, server, credentials }: Applied, { phase }: State):
   if (phase !== 'running' || !credentials) return { serverRef }
   const { host, port, internalHost, tls, engineVersion } = server.status ?? {}
   return {
-    ...{ serverRef, host, port, engineVersion, internalHost: internalHost ?? null, tls: tls ?? null },
-    ...{ name: credentials.name, user: credentials.name, secretRef: { name: secretName(database) } },
-    ...{
-      passwordVersion: credentials.passwordVersion,
-      passwordId: credentials.passwordId ?? null,
-      plan: database.spec.plan,
-      storageGiB: server.spec.size?.storageGiB,
-    },
+    serverRef,
+    host,
+    port,
+    engineVersion,
+    internalHost: internalHost ?? null,
+    tls: tls ?? null,
+    name: credentials.name,
+    user: credentials.name,
+    secretRef: { name: secretName(database) },
+    passwordVersion: credentials.passwordVersion,
+    passwordId: credentials.passwordId ?? null,
+    plan: database.spec.plan,
+    storageGiB: server.spec.size?.storageGiB,
   }
 }

@@ -77,7 +77,10 @@ function statusOf({ database, endpoint }: Observed, server: DatabaseServer | und
   const { sshHost: host, ports } = endpoint.spec
   const { edgeAddress } = server?.status ?? {}
   return {
-    ...{ hostname: before.hostname, endpointRef: { name: endpoint.metadata.name }, host, port: ports.ssh },
+    hostname: before.hostname,
+    endpointRef: { name: endpoint.metadata.name },
+    host,
+    port: ports.ssh,
     ...(edgeAddress && { server: edgeAddress }),
   }
 }

@@ -42,7 +42,8 @@ export function createCertificateCopier({ store, now }: Deps) {
     const { data, metadata } = secret
     // Null removes what a certificate by ACME had.
     const noted: Readonly<Record<string, string | null>> = {
-      ...{ [annotations.acmeDirectory]: null, [annotations.acmeId]: null },
+      [annotations.acmeDirectory]: null,
+      [annotations.acmeId]: null,
       ...metadata.annotations,
     }
     const marks = { labels: metadata.labels, annotations: noted as Readonly<Record<string, string>> }

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import fc from 'fast-check'
 import { SharedInstance } from '../../crds/shared-instance.ts'
 import type { ApiRequest, KubernetesClient } from '../../store/kubernetes/client.ts'
-import { type Failure, createKubernetesEvents, type BudgetLimits, createBudget } from './events.ts'
+import { type Failure, createKubernetesEvents, type BudgetLimits, createEventBudget } from './events.ts'
 
 const MINUTE = 60_000
 
@@ -104,12 +104,12 @@ const LIMITS: BudgetLimits = {
 }
 
 test('an object has its burst, and then one for each refill', () => {
-  const mayWrite = createBudget(LIMITS)
+  const mayWrite = createEventBudget(LIMITS)
   expect([0, 0, 0, 500, 1_000, 1_000].map((now) => mayWrite('a', now))).toEqual([true, true, false, false, true, false])
 })
 
 test('an object with many events does not use up the budget of others', () => {
-  const mayWrite = createBudget(LIMITS)
+  const mayWrite = createEventBudget(LIMITS)
   for (let i = 0; i < 100; i++) mayWrite('loud', 0)
   expect(mayWrite('quiet', 0)).toBe(true)
 })
@@ -117,7 +117,7 @@ test('an object with many events does not use up the budget of others', () => {
 test('all objects together have a budget', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(50)), { maxLength: 300 }), (calls) => {
-      const mayWrite = createBudget(LIMITS)
+      const mayWrite = createEventBudget(LIMITS)
       let now = 0
       let written = 0
       for (const [object, step] of calls) {

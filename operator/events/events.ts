@@ -68,7 +68,7 @@ interface Known {
 export function createKubernetesEvents(deps: KubernetesEventsDeps): Events {
   const { client, log, now = () => new Date() } = deps
   const known = new Map<string, Known>()
-  const mayWrite = createBudget()
+  const mayWrite = createEventBudget()
   let underWay = 0
   const written = new Counter({
     name: 'mooring_events_total',
@@ -176,7 +176,7 @@ interface Bucket {
 }
 
 /** Creates a function that consumes one event at `now` (monotonic milliseconds) and returns whether it may be written. */
-export function createBudget(limits: BudgetLimits = BUDGET): (uid: string, now: number) => boolean {
+export function createEventBudget(limits: BudgetLimits = BUDGET): (uid: string, now: number) => boolean {
   const objects = new Map<string, Bucket>()
   let overall: Bucket | undefined
 

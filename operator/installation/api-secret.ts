@@ -55,7 +55,9 @@ export async function keepApiSecret(deps: ApiSecretDeps): Promise<KeptApiSecret>
   // An invalid token secret would prevent the API server from starting.
   const tokenSecret = TOKEN_SECRET.test(held) ? held : drawn
   const certificates = await createCertificates({
-    ...{ ca, names, stored: storedIn(kept) },
+    ca,
+    names,
+    stored: storedIn(kept),
     onError: (error) => log.error({ err: error }, 'the certificate of the API could not be renewed'),
   })
   const desired = () => ({

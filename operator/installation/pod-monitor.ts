@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import { SHARED_NAMESPACE } from '../../crds/names.ts'
-import type { ApiAnswer, KubernetesClient } from '../../store/kubernetes/client.ts'
+import type { ApiResponse, KubernetesClient } from '../../store/kubernetes/client.ts'
 import { every } from '../../shared/timers.ts'
 import { storeErrorOf } from '../../store/kubernetes/status.ts'
 import { mergePatch } from '../../store/port.ts'
@@ -73,7 +73,7 @@ export async function keepPodMonitor({ client, settings, log }: PodMonitorDeps):
 
   async function send(
     partial: Pick<Parameters<typeof client.request>[0], 'method' | 'query' | 'body' | 'contentType'>,
-  ): Promise<ApiAnswer> {
+  ): Promise<ApiResponse> {
     const request = { ...partial, path: PATH, idempotent: true }
     const answer = await client.request(request)
     // The answer is also 404 when the cluster does not have the kind.
@@ -90,7 +90,9 @@ export async function keepPodMonitor({ client, settings, log }: PodMonitorDeps):
     // A write without a change is invisible in the object, but not in the audit log of the cluster.
     if (status === 200 && isDeepStrictEqual(mergePatch(body, desired), body)) return
     await send({
-      ...{ method: 'PATCH', body: desired, contentType: 'application/apply-patch+yaml' },
+      method: 'PATCH',
+      body: desired,
+      contentType: 'application/apply-patch+yaml',
       query: { fieldManager: 'mooring-operator', force: 'true' },
     })
   }

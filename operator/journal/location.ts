@@ -74,7 +74,9 @@ export function createLocationFinder({ store, server, logins, ca, outside }: Loc
     const address = addressIn(owner)
     const made = { edge: await logins.keep('edge', address), reader: await logins.keep('reader', address) }
     return {
-      ...{ key: JSON.stringify([owner, made]), owner, roles: rolesOf(made) },
+      key: JSON.stringify([owner, made]),
+      owner,
+      roles: rolesOf(made),
       async prepare() {
         await claimOutside(config, installation)
         await prepareOutside(config, made)

@@ -63,7 +63,10 @@ const METRICS: readonly (readonly [name: string, help: string, valueOf: (archive
 export function registerArchives(registry: Registry, { archives, now }: ArchiveMetricsDeps): void {
   for (const [name, help, valueOf] of METRICS) {
     new Gauge({
-      ...{ name, help, labelNames: ['namespace', 'database', 'reason'], registers: [registry] },
+      name,
+      help,
+      labelNames: ['namespace', 'database', 'reason'],
+      registers: [registry],
       collect() {
         this.reset()
         for (const archive of archives.list()) {

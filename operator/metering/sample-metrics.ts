@@ -18,7 +18,10 @@ const METRICS: Readonly<Record<string, readonly [field: keyof DatabaseSample, he
 export function registerSamples(registry: Registry, { latest }: Pick<Sampler, 'latest'>): void {
   for (const [name, [field, help]] of Object.entries(METRICS)) {
     new Gauge({
-      ...{ name: `mooring_database_${name}`, help, labelNames: ['namespace', 'database'], registers: [registry] },
+      name: `mooring_database_${name}`,
+      help,
+      labelNames: ['namespace', 'database'],
+      registers: [registry],
       collect() {
         this.reset()
         for (const { namespace, name: database, sample } of latest()) {

@@ -21,7 +21,10 @@ export function sampleOf({ at, measured, archive }: Measurement, before: Measure
   const { connections, sizeBytes } = measured
   const earlier = before && isContinued(before, { at, measured }) ? before : undefined
   return {
-    ...{ at, connections, sizeBytes, backupAgeSeconds: backupAge(archive, at) },
+    at,
+    connections,
+    sizeBytes,
+    backupAgeSeconds: backupAge(archive, at),
     transactionsPerSecond: earlier ? rate(measured.transactions - earlier.measured.transactions, at - earlier.at) : null,
     cacheHitRatio: earlier ? hitRatio(measured.pages, earlier.measured.pages) : null,
     slowStatements: slowOf(measured.slow, earlier?.measured.slow),

@@ -183,7 +183,10 @@ export function createServerReconciler(deps: ServerDeps): (key: Key) => Promise<
     const address =
       state.phase === 'running'
         ? {
-            ...{ host: state.host, port: state.port, tls: state.tls ?? null, internalHost: state.internalHost ?? null },
+            host: state.host,
+            port: state.port,
+            tls: state.tls ?? null,
+            internalHost: state.internalHost ?? null,
             edgeAddress: accessOf(server)?.edges === undefined ? null : edgeAddressOf(state.admin),
           }
         : {}
@@ -281,6 +284,7 @@ const extensionCallsOf = ({ spec }: DatabaseServer): ExtensionCalls =>
 
 /** Returns the address for edges. A former source may stay in the status; edges use it over loopback alone. */
 const edgeAddressOf = ({ host, port, edgeSource }: Pick<AdminTarget, 'host' | 'port' | 'edgeSource'>) => ({
-  ...{ host, port },
+  host,
+  port,
   ...(edgeSource !== undefined && { source: edgeSource }),
 })

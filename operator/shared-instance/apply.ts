@@ -117,7 +117,8 @@ async function installExtensions(deps: ApplyDeps, seen: Observation): Promise<In
   const { installed, refused } = await admin.installExtensions(nameOf(seen), allowed)
   deps.suspicions.extensions.delete(metadata.uid)
   const notAllowedHere = notAllowed.map((name) => ({
-    ...{ name, reason: 'unavailable' as const },
+    name,
+    reason: 'unavailable' as const,
     message: `the extension ${name} is not one that the Region allows for ${spec.motor}`,
   }))
   return { installed, refused: [...notAllowedHere, ...refused] }

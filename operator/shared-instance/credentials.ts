@@ -97,7 +97,10 @@ export function freshCredentials(owner: CredentialOwner, { engine, server, host,
     server: server.metadata.name,
     passwordVersion: owner.spec.passwordVersion,
     passwordId: randomUUID(),
-    ...{ host, port, usesTls: requiresTls({ host, tls }), tidy: true },
+    host,
+    port,
+    usesTls: requiresTls({ host, tls }),
+    tidy: true,
   }
 }
 

@@ -59,8 +59,15 @@ export function checkSecret(secret: Secret, { owner, ca }: Expected): Credential
   const isRest = text.provider === PROVIDER && text['ca.crt'] === ca && isAddressed(text)
   const tidy = isRest && isMarked(secret, owner)
   return {
-    ...{ name, password, server, host, port: Number(port), usesTls: TLS_PARAMETER.test(text.uri) },
-    ...{ passwordVersion: versionOf(secret, owner), passwordId: passwordIdOf(secret, owner), tidy },
+    name,
+    password,
+    server,
+    host,
+    port: Number(port),
+    usesTls: TLS_PARAMETER.test(text.uri),
+    passwordVersion: versionOf(secret, owner),
+    passwordId: passwordIdOf(secret, owner),
+    tidy,
   }
 }
 

@@ -282,7 +282,8 @@ function passwordOf(observed: Observed) {
   return {
     desired: instance.spec.passwordVersion,
     inForce: { version: instance.status?.passwordVersion, id: instance.status?.passwordId },
-    ...{ secret, isChanged: passwordChanged || endsSuspension(observed) },
+    secret,
+    isChanged: passwordChanged || endsSuspension(observed),
   }
 }
 

@@ -116,7 +116,12 @@ export function orderFor(tunnel: Tunnel, { endpoint, name, held, isShared }: Ord
   const isOwn = endpoint.spec.certificates !== 'wildcard'
   const { directory, id } = held?.acme ?? {}
   return {
-    ...{ namespace, settings, publicHttpPort, publicHttpsPort, identifier: name, endpoint: endpoint.metadata.name },
+    namespace,
+    settings,
+    publicHttpPort,
+    publicHttpsPort,
+    identifier: name,
+    endpoint: endpoint.metadata.name,
     certificate: certificateKey(endpoint, tunnel.status?.hostname ?? '').name,
     organization: slugsOf(namespace).organization,
     isShared: isShared && isOwn,

@@ -87,7 +87,9 @@ export function createTunnelReconciler(deps: TunnelReconcilerDeps): (key: Key) =
     if (followed) deps.issuers.acme?.follow(turnOf(tunnel, observed.assigned), followed)
     const { fields, problem, againMs } = await headers.keep(current, observed.assigned)
     await deps.report(Tunnel, current, decision, {
-      ...{ ...statusFields(observed), ...changedAt(observed), ...fields },
+      ...statusFields(observed),
+      ...changedAt(observed),
+      ...fields,
       conditions: conditionsOf(observed, renewing, problem),
     })
     const result = decision.status === 'True' ? 'settled' : 'waiting'

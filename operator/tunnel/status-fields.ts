@@ -166,6 +166,9 @@ function unsigned(observed: Observed, endpoint: TunnelEndpoint): TunnelCertifica
 }
 
 const certificateStatus = ({ issuer, obtainedAt, expiresAt }: HeldCertificate, domain: string): TunnelCertificate => ({
-  ...{ status: 'valid', domain, issuer },
-  ...{ obtainedAt: at(obtainedAt), expiresAt: at(expiresAt) },
+  status: 'valid',
+  domain,
+  issuer,
+  obtainedAt: at(obtainedAt),
+  expiresAt: at(expiresAt),
 })

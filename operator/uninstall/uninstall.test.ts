@@ -9,7 +9,7 @@ import { Region } from '../../crds/region.ts'
 import { databaseArchive } from '../../test/builders/archive.ts'
 import { createVirtualClock, settle } from '../../test/support/clocks.ts'
 import { openTemporaryStore } from '../../test/support/store/temporary-store.ts'
-import type { ApiAnswer, ApiRequest } from '../../store/kubernetes/client.ts'
+import type { ApiResponse, ApiRequest } from '../../store/kubernetes/client.ts'
 import type { KubernetesStore } from '../../store/kubernetes.ts'
 import { removeData, removeDefinitions } from './data.ts'
 import { inWords } from './inventory.ts'
@@ -21,7 +21,7 @@ const REGION_ID = '7b3f5a52-93c4-4f0e-9d0a-6c1d9a1f2e10'
 async function installation(there: { organization?: boolean } = {}) {
   const opened = await openTemporaryStore()
   const requests: ApiRequest[] = []
-  let answer: (request: ApiRequest) => Promise<ApiAnswer> = () => Promise.resolve({ status: 404, body: {} })
+  let answer: (request: ApiRequest) => Promise<ApiResponse> = () => Promise.resolve({ status: 404, body: {} })
   const client: Pick<KubernetesStore['client'], 'request'> = {
     request: (request) => {
       requests.push(request)

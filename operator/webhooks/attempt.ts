@@ -86,8 +86,14 @@ export function createAttempt(deps: AttemptDeps): (delivery: DeliveryRecord, sig
     const at = now().getTime()
     const next = planNext({ delivery, response: sent, at, random })
     const result: DeliveryAttempt = {
-      ...{ id: delivery.id, ...next, requestedAt, responseStatus: sent.status, durationMs: sent.durationMs },
-      ...{ responseBody: sent.body, at, counts: !delivery.manual },
+      id: delivery.id,
+      ...next,
+      requestedAt,
+      responseStatus: sent.status,
+      durationMs: sent.durationMs,
+      responseBody: sent.body,
+      at,
+      counts: !delivery.manual,
     }
     const streak = await kept<FailureStreak | undefined>(() => outbox.finish(result), signal)
     metrics.attempted(next.status, sent.durationMs)

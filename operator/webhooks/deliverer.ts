@@ -12,7 +12,7 @@ import { createDispatch } from './dispatch.ts'
 import { createWebhookMetrics } from './metrics.ts'
 import { createResolver, type Resolve } from './resolve.ts'
 import { createSend } from './send.ts'
-import { createSlots, SLOTS } from './slots.ts'
+import { createDeliverySlots, SLOTS } from './slots.ts'
 
 export interface DelivererDeps {
   readonly store: Pick<Store, 'patchStatus'>
@@ -48,7 +48,7 @@ const FAILED_MS = 1_000
 export function createDeliverer(deps: DelivererDeps): { run(signal: AbortSignal): Promise<void> } {
   const { outbox, tunnels, webhooks, log, now } = deps
   const { clock = systemClock, random = Math.random, mayAct = () => true, resolve = createResolver(), limits = SLOTS } = deps
-  const slots = createSlots((namespace) => webhooks.list({ namespace }).map(({ metadata }) => metadata.uid), limits)
+  const slots = createDeliverySlots((namespace) => webhooks.list({ namespace }).map(({ metadata }) => metadata.uid), limits)
   const metrics = createWebhookMetrics(deps.registry, () => slots.underWay().length)
   const send = createSend({ ...deps, resolve })
   const dispatch = createDispatch(deps)

@@ -44,8 +44,15 @@ export function createDispatch({ outbox, tunnels, webhooks, guard, now }: Dispat
     if (receivers.length === 0) return []
     const body = bodyOf(record, { type, tunnel })
     return receivers.map(({ metadata }) => ({
-      ...{ id: randomUUIDv7(), webhook: metadata.uid, event: record.id, type, body },
-      ...{ session: record.sessionId, sequence: sequenceOf(record), at: now().getTime(), manual: false },
+      id: randomUUIDv7(),
+      webhook: metadata.uid,
+      event: record.id,
+      type,
+      body,
+      session: record.sessionId,
+      sequence: sequenceOf(record),
+      at: now().getTime(),
+      manual: false,
     }))
   }
 

@@ -45,7 +45,8 @@ export function createSend({ guard, resolve, timeoutMs = TIMEOUT_MS }: SendDeps)
     const deadline = AbortSignal.timeout(timeoutMs)
     const over = AbortSignal.any([signal, deadline])
     const result = await exchange(message, over).catch((error: unknown) => ({
-      ...{ status: null, body: null },
+      status: null,
+      body: null,
       error: deadline.aborted ? `no response within ${timeoutMs / 1_000} s` : errorText(error),
     }))
     return { ...result, durationMs: Math.round((performance.now() - began) * 10) / 10 }

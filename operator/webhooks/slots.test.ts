@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSlots } from './slots.ts'
+import { createDeliverySlots } from './slots.ts'
 
 const limits = { total: 7, perNamespace: 4, reserved: 1, perWebhook: 2, slowPerNamespace: 1 }
 const ofNamespace = (namespace: string) => (namespace === 'n' ? ['a', 'b', 'c', 'd'] : [])
@@ -7,7 +7,7 @@ const of = (id: string, webhook: string, namespace = 'n') => ({ id, webhook, nam
 
 /** Creates slots in which the last attempts of these webhooks have lasted so long, in milliseconds. */
 function slotsAfter(durations: Readonly<Record<string, number>>) {
-  const slots = createSlots(ofNamespace, limits)
+  const slots = createDeliverySlots(ofNamespace, limits)
   for (const [webhook, durationMs] of Object.entries(durations)) slots.take(of('before', webhook))?.(durationMs)
   return slots
 }
@@ -32,13 +32,13 @@ test('a webhook, a namespace and all together have so many slots; a released one
 })
 
 test('a delivery is under way once', () => {
-  const slots = createSlots(ofNamespace, limits)
+  const slots = createDeliverySlots(ofNamespace, limits)
   slots.take(of('1', 'a'))
   expect(slots.take(of('1', 'a'))).toBeUndefined()
 })
 
 test('a webhook has one slot until its receiver has answered quickly', () => {
-  const slots = createSlots(ofNamespace, limits)
+  const slots = createDeliverySlots(ofNamespace, limits)
   const first = slots.take(of('1', 'a'))
   expect(taken(slots.take(of('2', 'a')))).toEqual([false])
   first?.(100)

@@ -27,7 +27,7 @@ export interface Slots {
  * Creates the slots. `webhooksIn` returns the uids of a namespace's webhooks. A webhook has one attempt under way until its receiver has answered quickly;
  * then it may have `perWebhook`.
  */
-export function createSlots(webhooksIn: (namespace: string) => readonly string[], limits = SLOTS): Slots {
+export function createDeliverySlots(webhooksIn: (namespace: string) => readonly string[], limits = SLOTS): Slots {
   const deliveries = new Set<string>()
   /** Attempts under way, by webhook and by namespace, and those of slow webhooks by namespace. */
   const perWebhook = new Map<string, number>()

@@ -4,7 +4,7 @@ import { MooringError } from '../../shared/errors.ts'
 import { type Clock, pause, systemClock } from '../../shared/timers.ts'
 import { StoreError } from '../port.ts'
 import { createConnection } from './connection.ts'
-import { type Attempt, exchange, failed, headOfAnswer, openStream, retryMs } from './exchange.ts'
+import { type Attempt, exchange, failed, headOfResponse, openStream, retryMs } from './exchange.ts'
 
 /** Request to an API server. */
 export interface ApiRequest {
@@ -22,7 +22,7 @@ export interface ApiRequest {
   readonly timeoutMs?: number | undefined
 }
 
-export interface ApiAnswer {
+export interface ApiResponse {
   readonly status: number
   /** Parsed JSON; undefined when the response is not JSON. */
   readonly body: unknown
@@ -48,7 +48,7 @@ export interface KubernetesClientDeps {
 /** Client of one API server: concurrent requests over one HTTP/2 connection. */
 export interface KubernetesClient extends AsyncDisposable {
   /** Sends a request and returns the response, whatever its status. @throws StoreError `unavailable` when there is no response */
-  request(request: ApiRequest): Promise<ApiAnswer>
+  request(request: ApiRequest): Promise<ApiResponse>
   /** Opens a stream and resolves when the head of the response has arrived. @throws StoreError `unavailable` */
   open(request: ApiRequest, signal: AbortSignal): Promise<ApiStream>
   close(): Promise<void>
@@ -90,7 +90,7 @@ export function createKubernetesClient(deps: KubernetesClientDeps): KubernetesCl
     }
   }
 
-  async function request(wanted: ApiRequest): Promise<ApiAnswer> {
+  async function request(wanted: ApiRequest): Promise<ApiResponse> {
     const { idempotent = wanted.method === 'GET' } = wanted
     const ms = Math.min(timeoutMs, wanted.timeoutMs ?? timeoutMs)
     const deadline = clock.now() + ms
@@ -158,7 +158,7 @@ function baseOf(config: ClusterConfig): { readonly origin: string; readonly path
 const unanswered = (cause: unknown): StoreError => new StoreError('unavailable', 'the API server does not answer', { cause })
 
 /** Returns the response of an attempt. @throws StoreError `unavailable` */
-function answerOf(attempt: Attempt): ApiAnswer {
+function answerOf(attempt: Attempt): ApiResponse {
   if (attempt.type === 'failed') throw unanswered(attempt.error)
   return { status: attempt.status, body: parsed(attempt.body) }
 }
@@ -200,7 +200,7 @@ function headOf(stream: ClientHttp2Stream, signal: AbortSignal): Promise<Omit<He
   }
   signal.addEventListener('abort', onAbort)
   stream.once('response', (headers) => {
-    resolve(headOfAnswer(headers))
+    resolve(headOfResponse(headers))
   })
   stream.on('error', reject)
   stream.once('close', () => {

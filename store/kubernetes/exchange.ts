@@ -35,7 +35,7 @@ export function openStream(session: ClientHttp2Session, { headers, body, signal 
 }
 
 /** Returns the status, and `Retry-After` (seconds in responses of API servers) in milliseconds. */
-export function headOfAnswer(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): {
+export function headOfResponse(headers: IncomingHttpHeaders & IncomingHttpStatusHeader): {
   readonly status: number
   readonly retryAfterMs: number | undefined
 } {
@@ -49,11 +49,11 @@ export function exchange(session: ClientHttp2Session, request: Exchange): Promis
   if (stream instanceof Error) return Promise.resolve(failed(stream, false))
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
-    let head: ReturnType<typeof headOfAnswer> | undefined
+    let head: ReturnType<typeof headOfResponse> | undefined
     let ended = false
     let error: unknown
     stream.on('response', (headers) => {
-      head = headOfAnswer(headers)
+      head = headOfResponse(headers)
     })
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
     stream.on('end', () => {

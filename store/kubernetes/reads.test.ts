@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest'
 import { Secret } from '../../crds/core.ts'
-import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'
+import type { ApiResponse, ApiRequest, KubernetesClient } from './client.ts'
 import { listKind } from './reads.ts'
 
 const secret = (namespace: string, name: string) => ({
   metadata: { namespace, name, uid: name, resourceVersion: '1', creationTimestamp: '' },
 })
-const page = (names: readonly string[], more = ''): ApiAnswer => ({
+const page = (names: readonly string[], more = ''): ApiResponse => ({
   status: 200,
   body: { metadata: { resourceVersion: '7', continue: more }, items: names.map((name) => secret('n', name)) },
 })
-const expired: ApiAnswer = { status: 410, body: { kind: 'Status', code: 410, reason: 'Expired' } }
+const expired: ApiResponse = { status: 410, body: { kind: 'Status', code: 410, reason: 'Expired' } }
 
-function answering(answers: ApiAnswer[]) {
+function answering(answers: ApiResponse[]) {
   const asked: ApiRequest['query'][] = []
-  const request = async ({ query }: ApiRequest): Promise<ApiAnswer> => {
+  const request = async ({ query }: ApiRequest): Promise<ApiResponse> => {
     asked.push(query)
     return answers.shift() ?? expired
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Kind } from '../../crds/kind.ts'
 import { StoreCode, StoreError } from '../port.ts'
-import type { ApiAnswer, ApiRequest } from './client.ts'
+import type { ApiResponse, ApiRequest } from './client.ts'
 
 /** Kubernetes meta/v1 Status; only the fields that are read. */
 const Status = z.object({
@@ -97,7 +97,7 @@ const OURS = /^spec(\.|$)/
  * Converts a failed response into a StoreError, by its reason and status only. The message is Mooring's, because it may reach a tenant. The
  * text of the API server (with names of webhooks, quotas and service accounts) is in the cause, for the log.
  */
-export function storeErrorOf({ status: answered, body }: ApiAnswer, subject: Subject): StoreError {
+export function storeErrorOf({ status: answered, body }: ApiResponse, subject: Subject): StoreError {
   const { data: status } = Status.safeParse(body)
   // Every error of an API server has a Status. A 404 without one means that the server does not serve the kind.
   if (!status) {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { createVirtualClock } from '../../test/support/clocks.ts'
 import type { Question, BindingCaches } from '../access.ts'
-import type { ApiAnswer, ApiRequest, KubernetesClient } from './client.ts'
+import type { ApiResponse, ApiRequest, KubernetesClient } from './client.ts'
 import { createSubjectAccess } from './subject-access.ts'
 
 /** API server that gives the answers in turn, and repeats the last one. */
-function accessWith(answers: ApiAnswer[], limit = 10) {
+function accessWith(answers: ApiResponse[], limit = 10) {
   const asked: ApiRequest[] = []
-  const request = async (wanted: ApiRequest): Promise<ApiAnswer> => {
+  const request = async (wanted: ApiRequest): Promise<ApiResponse> => {
     asked.push(wanted)
     return (answers.length > 1 ? answers.shift() : answers[0]) ?? { status: 500, body: undefined }
   }
@@ -16,7 +16,7 @@ function accessWith(answers: ApiAnswer[], limit = 10) {
   return { access: createSubjectAccess({ client, clock, limit, ...({} as BindingCaches) }), asked, clock }
 }
 
-const answer = (allowed: boolean): ApiAnswer => ({ status: 201, body: { status: { allowed } } })
+const answer = (allowed: boolean): ApiResponse => ({ status: 201, body: { status: { allowed } } })
 const alice = { user: 'local:alice', groups: ['local:b', 'local:a', 'local:a'] }
 const question: Question = { verb: 'create', resource: 'sharedinstances', namespace: 'acme--prod' }
 

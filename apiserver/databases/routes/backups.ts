@@ -139,7 +139,8 @@ export function deleteBackups(deps: DatabaseDeps): AnyRoute {
 /** Change of the deleted database that the audit log records: its backups are not kept any more. */
 function keptChange({ metadata, spec: { databaseUid, database, namespace, keptUntil } }: DatabaseArchive) {
   const about = {
-    ...{ apiVersion: apiVersionOf(DedicatedDatabase), kind: DedicatedDatabase.kind },
+    apiVersion: apiVersionOf(DedicatedDatabase),
+    kind: DedicatedDatabase.kind,
     metadata: { ...metadata, uid: databaseUid, name: database, namespace },
   }
   return { before: { ...about, spec: { keptUntil } }, after: { ...about, spec: {} } }

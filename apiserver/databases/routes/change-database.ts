@@ -17,7 +17,11 @@ const ROTATION_NEEDS = [...NEEDS, { verb: 'get', resource: 'secrets' }] as const
 
 const ANOTHER = 'create another database'
 const FIXED = fixedFields(DatabaseView, PatchDatabaseBody, {
-  ...{ name: ANOTHER, organization: ANOTHER, namespace: ANOTHER, engine: ANOTHER, region: ANOTHER },
+  name: ANOTHER,
+  organization: ANOTHER,
+  namespace: ANOTHER,
+  engine: ANOTHER,
+  region: ANOTHER,
   restoreFrom: 'create another database with it',
   connection: 'POST …/password sets a new password',
 })

@@ -65,7 +65,9 @@ type Filter = Omit<z.output<typeof ListQuery>, keyof typeof PageQuery>
 export function matches(database: DedicatedDatabase, { region, ...filter }: Filter): boolean {
   const { metadata, spec } = database
   const traits: Required<typeof filter> = {
-    ...{ ...slugsOf(metadata.namespace), name: metadata.name, engine: spec.motor },
+    ...slugsOf(metadata.namespace),
+    name: metadata.name,
+    engine: spec.motor,
     status: stateOf(database).status,
   }
   const given = Object.entries(filter) as [keyof typeof filter, string | undefined][]

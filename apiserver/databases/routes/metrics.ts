@@ -69,8 +69,11 @@ export function getMetrics({ find, now, ...deps }: DatabaseDeps): AnyRoute {
       const series = await records.samples(metadata.uid, span, stepMs)
       const latest = (await records.samples(metadata.uid, { ...span, from: to - LATEST_MS })).at(-1)
       const metrics = {
-        ...{ monitoring: spec.monitoring, from: time(span.from), to: time(to) },
-        ...{ latest: latest ? view(latest) : null, series: series.map(view) },
+        monitoring: spec.monitoring,
+        from: time(span.from),
+        to: time(to),
+        latest: latest ? view(latest) : null,
+        series: series.map(view),
       }
       return { status: 200, data: { metrics } }
     },

@@ -14,7 +14,9 @@ const ROTATION_NEEDS = [...NEEDS, { verb: 'get', resource: 'secrets' }] as const
 
 const ANOTHER = 'create another instance'
 const FIXED = fixedFields(InstanceView, PatchInstanceBody, {
-  ...{ motor: ANOTHER, region: ANOTHER, template: ANOTHER },
+  motor: ANOTHER,
+  region: ANOTHER,
+  template: ANOTHER,
   password: 'POST …/password sets a new one',
   extensions: 'POST …/extensions installs one',
 })

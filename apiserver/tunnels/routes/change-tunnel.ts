@@ -17,8 +17,11 @@ const updatedAtOf = ({ metadata }: Tunnel): string => metadata.annotations?.[ann
 
 const ANOTHER = 'create another tunnel'
 const FIXED = fixedFields(TunnelView, PatchTunnelBody, {
-  ...{ regionId: ANOTHER, organization: ANOTHER, namespace: ANOTHER },
-  ...{ ttl: 'create another tunnel with it', expiresAt: 'create another tunnel with a ttl' },
+  regionId: ANOTHER,
+  organization: ANOTHER,
+  namespace: ANOTHER,
+  ttl: 'create another tunnel with it',
+  expiresAt: 'create another tunnel with a ttl',
 })
 
 /** `PATCH …/tunnels/{t}`: takes effect at once and ends sessions and requests that it forbids. */

@@ -133,8 +133,12 @@ function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, ask
   const host = `${tunnel.status?.hostname ?? ''}.${endpoint?.spec.domain ?? ''}`
   return explain(REQUEST_CHECKS, {
     malformed: methodRejection(asked.method),
-    ...{ scheme: asked.scheme, serverName: asked.scheme === 'https' ? host : undefined, host },
-    ...{ method: asked.method, path: asked.path, sourceIp: asked.sourceIp },
+    scheme: asked.scheme,
+    serverName: asked.scheme === 'https' ? host : undefined,
+    host,
+    method: asked.method,
+    path: asked.path,
+    sourceIp: asked.sourceIp,
     challengeKnown: asked.path === challengeOf(tunnel),
     tunnel: { config: tunnel.spec.config, ingress: addressList(tunnel.spec.config.ingressIPWhitelist) },
     overload: 'none',
@@ -146,7 +150,10 @@ function explainRequest(tunnel: Tunnel, { endpoint, sessions }: TunnelState, ask
 function explainLogin(tunnel: Tunnel, { sessions, livePasswords }: TunnelState, asked: AskedLogin): Explanation {
   return explain(LOGIN_CHECKS, {
     tunnel: { config: tunnel.spec.config, sshSources: addressList(tunnel.spec.config.sshIPWhitelist) },
-    ...{ sourceIp: asked.sourceIp, authMethod: asked.authMethod },
-    ...{ livePasswords, sessions, maxSessions: SESSIONS_MAX },
+    sourceIp: asked.sourceIp,
+    authMethod: asked.authMethod,
+    livePasswords,
+    sessions,
+    maxSessions: SESSIONS_MAX,
   })
 }

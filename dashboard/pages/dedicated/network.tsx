@@ -37,7 +37,12 @@ export function useNetwork(settings: NetworkSettings): NetworkDraft {
     ...(!isSameRules(firewallRules, start.firewallRules) && { firewallRules }),
   }
   return {
-    ...{ start, isPrivate, rows, sent, setPrivate, setRows },
+    start,
+    isPrivate,
+    rows,
+    sent,
+    setPrivate,
+    setRows,
     isChanged: Object.keys(changes).length > 0,
     reset(now) {
       setStart(now)

@@ -11,7 +11,9 @@ let lastKey = 0
 
 /** Returns a row of the form. */
 export const draftRule = ({ cidr = '', description = '' }: Partial<FirewallRule> = {}): RuleDraft => ({
-  ...{ key: ++lastKey, cidr, description },
+  key: ++lastKey,
+  cidr,
+  description,
 })
 
 /** Returns the rows that hold something. */

@@ -1,4 +1,4 @@
-import { type Answer, ApiFailure, call } from '../../api/client.ts'
+import { type ApiResult, ApiFailure, call } from '../../api/client.ts'
 import type { DedicatedDatabase } from '../../api/types.ts'
 import { isSameRules } from './rules-draft.ts'
 
@@ -29,7 +29,7 @@ export async function saveNetwork(
 }
 
 /** Patches the database. An empty patch changes nothing: it reads the version without the connection, whose reads are recorded. */
-const patch = (path: string, body: object, etag: string | null = null): Promise<Answer<{ database: DedicatedDatabase }>> =>
+const patch = (path: string, body: object, etag: string | null = null): Promise<ApiResult<{ database: DedicatedDatabase }>> =>
   call('PATCH', path, { body, headers: etag === null ? undefined : { 'If-Match': etag } })
 
 /** Returns whether two databases have the same network settings. */

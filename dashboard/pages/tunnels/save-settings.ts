@@ -1,4 +1,4 @@
-import { type Answer, ApiFailure, call } from '../../api/client.ts'
+import { type ApiResult, ApiFailure, call } from '../../api/client.ts'
 import type { Tunnel } from '../../api/types.ts'
 import { changesOf, draftOf } from './settings-draft.ts'
 
@@ -26,7 +26,7 @@ export async function saveSettings(path: string, start: Start, changes: object):
   }
 }
 
-const patch = (path: string, etag: string | null, body: object): Promise<Answer<TunnelData>> =>
+const patch = (path: string, etag: string | null, body: object): Promise<ApiResult<TunnelData>> =>
   call('PATCH', path, { body, headers: etag === null ? undefined : { 'If-Match': etag } })
 
-const startOf = ({ data, etag }: Answer<TunnelData>): Start => ({ tunnel: data.tunnel, etag })
+const startOf = ({ data, etag }: ApiResult<TunnelData>): Start => ({ tunnel: data.tunnel, etag })

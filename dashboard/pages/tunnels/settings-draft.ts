@@ -20,7 +20,12 @@ export interface Draft {
 export function draftOf({ name, config }: Pick<Tunnel, 'name' | 'config'>): Draft {
   const { httpsOnly, allowCorsPreflight, forwardToOtherHosts, authMode } = config
   return {
-    ...{ name, httpsOnly, allowCorsPreflight, forwardToOtherHosts, authMode, target: config.target ?? '' },
+    name,
+    httpsOnly,
+    allowCorsPreflight,
+    forwardToOtherHosts,
+    authMode,
+    target: config.target ?? '',
     sshIPWhitelist: config.sshIPWhitelist.join('\n'),
     ingressIPWhitelist: config.ingressIPWhitelist.join('\n'),
     authorizedKeys: config.authorizedKeys.join('\n'),
@@ -47,7 +52,10 @@ export function changesOf(tunnel: Pick<Tunnel, 'name' | 'config'>, draft: Draft)
 function wanted({ headers, ...draft }: Draft): Readonly<Record<keyof TunnelConfig, unknown>> {
   const { httpsOnly, allowCorsPreflight, forwardToOtherHosts, authMode } = draft
   return {
-    ...{ httpsOnly, allowCorsPreflight, forwardToOtherHosts, authMode },
+    httpsOnly,
+    allowCorsPreflight,
+    forwardToOtherHosts,
+    authMode,
     target: draft.target.trim() === '' ? null : draft.target.trim(),
     sshIPWhitelist: linesOf(draft.sshIPWhitelist),
     ingressIPWhitelist: linesOf(draft.ingressIPWhitelist),

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { pauseReads } from '../../reads.ts'
 import type { ProxyContext } from '../context.ts'
-import { type Answer, answerBytes } from '../errors.ts'
+import { type EdgeResponse, responseBytes } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { responseMessage } from '../head/forward-heads.ts'
 import type { RequestHead } from '../head/request-head.ts'
@@ -58,9 +58,9 @@ export abstract class Http1Responses implements Visitor {
     return this.incoming?.payload ?? 0
   }
 
-  answer(answer: Answer): void {
+  answer(answer: EdgeResponse): void {
     this.closes = !this.#survivesAnswer
-    this.out.write(answerBytes(answer, this.request?.method ?? 'GET', this.context.date(), this.closes))
+    this.out.write(responseBytes(answer, this.request?.method ?? 'GET', this.context.date(), this.closes))
     this.next()
   }
 

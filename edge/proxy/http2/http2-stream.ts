@@ -3,7 +3,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Rejection } from '../../../shared/tunnel-decisions.ts'
 import { madeGarbage } from '../../memory.ts'
 import type { ProxyContext } from '../context.ts'
-import { type Answer, httpDate, BAD_BODY, TOO_SLOW } from '../errors.ts'
+import { type EdgeResponse, httpDate, BAD_BODY, TOO_SLOW } from '../errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { addedFields, keptFields, wantsDate } from '../head/forward-heads.ts'
 import type { Reply } from '../head/response-head.ts'
@@ -84,7 +84,7 @@ export class Http2Stream implements Visitor {
     this.exchange = undefined
   }
 
-  answer(answer: Answer): void {
+  answer(answer: EdgeResponse): void {
     const { status, headers, body } = answer
     if (this.#isGone) return
     const length = status === 204 ? {} : { 'content-length': String(Buffer.byteLength(body)) }

@@ -42,8 +42,10 @@ export function createHttp2(context: ProxyContext): Http2 {
     maxSessionInvalidFrames: 100,
     maxSessionRejectedStreams: 100,
     settings: {
-      ...{ maxConcurrentStreams: limits.streams, initialWindowSize: WINDOW },
-      ...{ maxHeaderListSize: READ_HEAD, enablePush: false },
+      maxConcurrentStreams: limits.streams,
+      initialWindowSize: WINDOW,
+      maxHeaderListSize: READ_HEAD,
+      enablePush: false,
     },
   })
   server.on('session', (session) => {
@@ -163,8 +165,16 @@ class Http2Connection implements Watched {
     const { scheme, serverName, surplus, peer } = this.#accepted
     const from = { peer: peer.address, peerPort: peer.port, protocol: 'h2' as const }
     const exchange = serve(this.#context, visitor, {
-      ...{ head, at: this.#context.date(), began: this.#context.now(), scheme, serverName, surplus, ...from },
-      ...{ first: undefined, ended: stream.endAfterHeaders, trailers: '' },
+      head,
+      at: this.#context.date(),
+      began: this.#context.now(),
+      scheme,
+      serverName,
+      surplus,
+      ...from,
+      first: undefined,
+      ended: stream.endAfterHeaders,
+      trailers: '',
     })
     visitor.exchange = exchange?.isOver === false ? exchange : undefined
   }

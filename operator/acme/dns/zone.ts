@@ -136,7 +136,7 @@ async function missingFrom(server: NamedServer, name: string, value: string): Pr
 }
 
 /** Values of a TXT record, from one server. */
-export interface TxtAnswer {
+export interface TxtResponse {
   /** Name and address of the server. */
   readonly title: string
   readonly texts: readonly string[]
@@ -145,7 +145,7 @@ export interface TxtAnswer {
 }
 
 /** Asks a server for a TXT record. @throws MooringError `dns_unreachable`, `dns_invalid_answer` */
-async function askTxt({ title, ...server }: NamedServer, name: string): Promise<TxtAnswer> {
+async function askTxt({ title, ...server }: NamedServer, name: string): Promise<TxtResponse> {
   const { packet, rcode } = await query(server, name, 'TXT')
   const texts = (packet.answers ?? []).flatMap((record) => (record.type === 'TXT' ? [textOf(record.data)] : []))
   return { title, texts, rcode }
@@ -156,7 +156,7 @@ async function askTxt({ title, ...server }: NamedServer, name: string): Promise<
  * known, those from the resolver.
  * @throws MooringError `dns_unreachable`, `dns_rejected`
  */
-export async function textsAt(name: string, resolver: Resolver): Promise<readonly TxtAnswer[]> {
+export async function textsAt(name: string, resolver: Resolver): Promise<readonly TxtResponse[]> {
   const target = await followed(name, resolver)
   const servers = await authoritativeFor(target, resolver)
   const answers = await Promise.allSettled(servers.map((server) => askTxt(server, target)))

@@ -61,7 +61,10 @@ function podSpec({ metadata: { name }, spec: { domain } }: TunnelEndpoint, setti
     enableServiceLinks: false,
     terminationGracePeriodSeconds: GRACE_S,
     securityContext: {
-      ...{ runAsNonRoot: true, runAsUser: USER, runAsGroup: USER, fsGroup: USER },
+      runAsNonRoot: true,
+      runAsUser: USER,
+      runAsGroup: USER,
+      fsGroup: USER,
       seccompProfile: { type: 'RuntimeDefault' },
     },
     ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map((secret) => ({ name: secret })) }),
@@ -92,7 +95,8 @@ interface SecretOptions {
 const secret = (name: string, secretName: string, { keys, optional = false }: SecretOptions = {}) => ({
   name,
   secret: {
-    ...{ secretName, defaultMode: 0o440 },
+    secretName,
+    defaultMode: 0o440,
     ...(keys && { items: keys.map((key) => ({ key, path: key })) }),
     ...(optional && { optional }),
   },

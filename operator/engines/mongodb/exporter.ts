@@ -41,7 +41,11 @@ export function createExporterLogin({ connection, scram }: Deps): EngineAdmin['m
     const stored = found?.credentials['SCRAM-SHA-256']
     if (stored && (await scram.proves(password, stored)) && found.roles.some(({ role: name }) => name === EXPORTER_USER)) return
     await writeUser(connection, {
-      ...{ _id: ID, userId: new UUID(randomUUID()), user: EXPORTER_USER, db: DATABASE, roles: [role] },
+      _id: ID,
+      userId: new UUID(randomUUID()),
+      user: EXPORTER_USER,
+      db: DATABASE,
+      roles: [role],
       credentials: { 'SCRAM-SHA-256': await scram.credentials(password) },
       authenticationRestrictions: [{ clientSource: [EXPORTER_SOURCE] }],
     })

@@ -149,14 +149,18 @@ export function createMemoryWatch({ watch }: Connection): MemoryWatch {
 
 /** Command for the memory of the server, a part of the section `metrics`, without other sections that take time. */
 const MEMORY = {
-  ...{
-    serverStatus: 1,
-    locks: 0,
-    wiredTiger: 0,
-    repl: 0,
-    tcmalloc: 0,
-    opLatencies: 0,
-    opWriteConcernCounters: 0,
-  },
-  ...{ transactions: 0, logicalSessionRecordCache: 0, globalLock: 0, network: 0, security: 0, storageEngine: 0, flowControl: 0 },
+  serverStatus: 1,
+  locks: 0,
+  wiredTiger: 0,
+  repl: 0,
+  tcmalloc: 0,
+  opLatencies: 0,
+  opWriteConcernCounters: 0,
+  transactions: 0,
+  logicalSessionRecordCache: 0,
+  globalLock: 0,
+  network: 0,
+  security: 0,
+  storageEngine: 0,
+  flowControl: 0,
 }

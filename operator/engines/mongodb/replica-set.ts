@@ -28,7 +28,8 @@ export interface Bringing {
 export async function bringIntoService(target: AdminTarget, { timeoutMs, member, onCertificate }: Bringing): Promise<Service> {
   const options = {
     ...dialling(target, { ...TIMEOUTS, connectMs: timeoutMs }),
-    ...{ socketTimeoutMS: timeoutMs, maxPoolSize: 1 },
+    socketTimeoutMS: timeoutMs,
+    maxPoolSize: 1,
     ...(onCertificate && { checkServerIdentity: reporting(onCertificate) }),
   }
   if ((await tryAsAdmin(target, options)) === 'serving') return 'serving'

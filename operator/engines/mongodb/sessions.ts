@@ -37,8 +37,17 @@ export interface Scope {
 
 /** Fields of {@link Operation}. All others stay on the server: `command` alone has up to 16 MiB, by the tenant's choice. */
 const FIELDS = {
-  ...{ type: 1, opid: 1, client: 1, connectionId: 1, active: 1, microsecs_running: 1, killPending: 1, effectiveUsers: 1 },
-  ...{ 'lsid.id': 1, 'lsid.uid': 1, 'transaction.timeInactiveMicros': 1 },
+  type: 1,
+  opid: 1,
+  client: 1,
+  connectionId: 1,
+  active: 1,
+  microsecs_running: 1,
+  killPending: 1,
+  effectiveUsers: 1,
+  'lsid.id': 1,
+  'lsid.uid': 1,
+  'transaction.timeInactiveMicros': 1,
 }
 
 /** Excludes the operator's own lists in the name of a tenant ({@link listOwn}). */

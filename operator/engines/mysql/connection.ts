@@ -156,7 +156,11 @@ export function connect(target: AdminTarget, { family, timeouts = TIMEOUTS }: Co
     const { user, password } = target
     const pool = mysql.createPool({
       ...at,
-      ...{ user, password, connectionLimit, maxIdle: 1, idleTimeout: 30_000 },
+      user,
+      password,
+      connectionLimit,
+      maxIdle: 1,
+      idleTimeout: 30_000,
       multipleStatements: statements === 'several',
     })
     pools.push(pool)

@@ -161,11 +161,20 @@ const sized = ({ memoryMiB, storageGiB }: EngineSize): Settings => ({
  * warning. A statement may have several of each.
  */
 const CEILINGS: Settings = {
-  ...{ 'maximum-sort_buffer_size': '16M', 'maximum-join_buffer_size': '16M', 'maximum-bulk_insert_buffer_size': '16M' },
-  ...{ 'maximum-read_buffer_size': '16M', 'maximum-read_rnd_buffer_size': '16M', 'maximum-preload_buffer_size': '1M' },
-  ...{ 'maximum-max_heap_table_size': '64M', 'maximum-tmp_table_size': '64M', 'maximum-group_concat_max_len': '16M' },
-  ...{ 'maximum-query_alloc_block_size': '64K', 'maximum-query_prealloc_size': '64K', 'maximum-range_alloc_block_size': '64K' },
-  ...{ 'maximum-transaction_alloc_block_size': '64K', 'maximum-transaction_prealloc_size': '64K' },
+  'maximum-sort_buffer_size': '16M',
+  'maximum-join_buffer_size': '16M',
+  'maximum-bulk_insert_buffer_size': '16M',
+  'maximum-read_buffer_size': '16M',
+  'maximum-read_rnd_buffer_size': '16M',
+  'maximum-preload_buffer_size': '1M',
+  'maximum-max_heap_table_size': '64M',
+  'maximum-tmp_table_size': '64M',
+  'maximum-group_concat_max_len': '16M',
+  'maximum-query_alloc_block_size': '64K',
+  'maximum-query_prealloc_size': '64K',
+  'maximum-range_alloc_block_size': '64K',
+  'maximum-transaction_alloc_block_size': '64K',
+  'maximum-transaction_prealloc_size': '64K',
 }
 
 /**
@@ -202,7 +211,8 @@ const MARIADB: Settings = {
   feedback: 'OFF',
   // Duration in seconds from which the server counts a statement as slow (measure.ts).
   long_query_time: '1',
-  ...{ 'maximum-join_buffer_space_limit': '16M', 'maximum-mrr_buffer_size': '16M' },
+  'maximum-join_buffer_space_limit': '16M',
+  'maximum-mrr_buffer_size': '16M',
 }
 
 /** Whether a server of this version can have a port for the administrator alone: MariaDB, and MySQL from 8.0.14 on. */

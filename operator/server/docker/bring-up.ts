@@ -160,8 +160,12 @@ async function start(deps: BringUpDeps, { credentials, former }: Start, signal: 
   const desired = await desiredOn(ports, deps, credentials)
   // Before any data: the record decides which runtime a server belongs to.
   await writeRecord(paths, {
-    ...{ binaries: `${RECORD_PREFIX}${serves.image}`, version: serves.version, made },
-    ...{ listen: LOOPBACK, ...ports, uid: user.uid },
+    binaries: `${RECORD_PREFIX}${serves.image}`,
+    version: serves.version,
+    made,
+    listen: LOOPBACK,
+    ...ports,
+    uid: user.uid,
   })
   await writeFiles(deps, desired)
   await initialise(deps, desired.container, { credentials, signal })

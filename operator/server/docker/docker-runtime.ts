@@ -85,7 +85,8 @@ export function createDockerRuntime(deps: DockerRuntimeDeps): DockerRuntime {
     const container = containerNames(paths).serve
     const way = { isPublished: true, ...insidersOf(server, undefined) }
     const rules = createAccessRules(server, {
-      ...{ directory: paths.config, way },
+      directory: paths.config,
+      way,
       fileOf: (admin, access) => accessFileOf(engine, { admin, capacity: spec.capacity, tls: false, access }),
     })
     const supervisor = new Supervisor({
@@ -94,8 +95,16 @@ export function createDockerRuntime(deps: DockerRuntimeDeps): DockerRuntime {
       bringUp: async (credentials, signal) =>
         bringUp(
           {
-            ...{ docker, directory, paths, server: metadata.name, serves, engine, capacity: spec.capacity, logger: log },
-            ...{ stopSignal: program.signals.fast, reload: program.signals.reload },
+            docker,
+            directory,
+            paths,
+            server: metadata.name,
+            serves,
+            engine,
+            capacity: spec.capacity,
+            logger: log,
+            stopSignal: program.signals.fast,
+            reload: program.signals.reload,
             size: newest.get(metadata.uid)?.spec.size,
             user: await deps.userOf(metadata.uid),
             certificate: deps.certificate,

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createCa, issueCertificate } from '../../certificates/local-ca.ts'
-import type { LoginAnswer } from '../process/programs/program.ts'
+import type { LoginAttempt } from '../process/programs/program.ts'
 import { createAnswering, type Serving } from './answering.ts'
 import { pod } from '../../../test/support/operator/kubernetes-objects.ts'
 import type { EnginePod } from './engine-pod.ts'
@@ -31,7 +31,7 @@ function stage({
     delete: (_, { name }) => Promise.resolve(void deleted.push(name)),
   }
   const answering = createAnswering({ store, logger: pino({ level: 'silent' }) })
-  const ask = (login: LoginAnswer, password = 'drawn') => {
+  const ask = (login: LoginAttempt, password = 'drawn') => {
     const serving: Serving = {
       engine: {
         ...engine,
@@ -52,7 +52,7 @@ function stage({
   return { ask, deleted }
 }
 
-const refused = (code: string): LoginAnswer => ({ login: 'refused', code })
+const refused = (code: string): LoginAttempt => ({ login: 'refused', code })
 
 test.each([
   { what: 'the password of its Secret', code: '28P01', engine: postgresqlPod },

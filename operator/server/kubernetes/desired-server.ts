@@ -149,7 +149,15 @@ export function placementOf(
   const outputAt = engine.outputAt(motor, motorInRegion?.extensionDirectory)
   const tls = (motorInRegion ?? server.status)?.tls !== 'none'
   return {
-    ...{ server, engine, adminPort, image, size, outputAt, tls, settings, access: accessOf(server) },
+    server,
+    engine,
+    adminPort,
+    image,
+    size,
+    outputAt,
+    tls,
+    settings,
+    access: accessOf(server),
     ...(backups && { backups }),
     exporter: exporterOf(server, settings.exporters),
     ...withoutOutside(server, region ? exposedIn(region, server) : exposedAs(existing)),

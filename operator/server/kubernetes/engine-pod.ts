@@ -4,7 +4,7 @@ import type { EngineAccess } from '../access.ts'
 import type { EngineSize } from '../../engines/size.ts'
 import type { AdminTarget } from '../../engines/engine.ts'
 import type { KeyAlgorithm } from '../../certificates/local-ca.ts'
-import type { LoginAnswer } from '../process/programs/program.ts'
+import type { LoginAttempt } from '../process/programs/program.ts'
 
 /** Mount paths of a pod's volumes. */
 export const at = {
@@ -76,7 +76,7 @@ export interface EnginePod {
   /** Command that shuts the server down cleanly: run in its container before the container is stopped. */
   readonly stop: readonly string[]
   /** Makes one attempt of at most 2 s. `onCertificate` receives the certificate that the server showed. */
-  logIn(target: AdminTarget, onCertificate: (certificate: X509Certificate) => void): Promise<LoginAnswer>
+  logIn(target: AdminTarget, onCertificate: (certificate: X509Certificate) => void): Promise<LoginAttempt>
   /** Codes of a refused `logIn` that say what the server lacks. `handshake`: for every failed TLS handshake, where the driver hides its cause. */
   readonly refusals: { readonly password: string; readonly handshake?: string }
   /**

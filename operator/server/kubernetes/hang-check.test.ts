@@ -6,18 +6,18 @@ import type { Clock } from '../../../shared/timers.ts'
 import { freePort } from '../../../test/support/free-port.ts'
 import { pod } from '../../../test/support/operator/kubernetes-objects.ts'
 import type { Pod } from '../../kubernetes/kinds.ts'
-import type { LoginAnswer } from '../process/programs/program.ts'
+import type { LoginAttempt } from '../process/programs/program.ts'
 import { createHangCheck } from './hang-check.ts'
 
 /** Returns the pod after its container was restarted some times. */
 const podAfter = (restartCount: number): Pod =>
   pod({ containerStatuses: [{ name: 'mysql', ready: true, restartCount, state: {}, lastState: {} }] })
 
-const silent: LoginAnswer = { login: 'notYet' }
+const silent: LoginAttempt = { login: 'notYet' }
 
 interface Traits {
   /** Answer of each check's login. */
-  readonly answers: readonly LoginAnswer[]
+  readonly answers: readonly LoginAttempt[]
   /** Whether the server's port accepts connections. */
   readonly isOpen?: boolean
   /** Pod at the time of the checks. */
@@ -61,17 +61,17 @@ async function check({ answers, isOpen = true, present = podAfter(0) }: Traits):
 }
 
 test.each([
-  { what: 'deletes the pod of a server that answers no login', answers: Array<LoginAnswer>(9).fill(silent), deletes: 1 },
-  { what: 'waits for six checks', answers: Array<LoginAnswer>(5).fill(silent), deletes: 0 },
+  { what: 'deletes the pod of a server that answers no login', answers: Array<LoginAttempt>(9).fill(silent), deletes: 1 },
+  { what: 'waits for six checks', answers: Array<LoginAttempt>(5).fill(silent), deletes: 0 },
   {
     what: 'counts anew after an answer',
-    answers: [...Array<LoginAnswer>(5).fill(silent), { login: 'accepted' }, ...Array<LoginAnswer>(5).fill(silent)],
+    answers: [...Array<LoginAttempt>(5).fill(silent), { login: 'accepted' }, ...Array<LoginAttempt>(5).fill(silent)],
     deletes: 0,
   },
-  { what: 'leaves a closed port to the kubelet', answers: Array<LoginAnswer>(9).fill(silent), isOpen: false, deletes: 0 },
+  { what: 'leaves a closed port to the kubelet', answers: Array<LoginAttempt>(9).fill(silent), isOpen: false, deletes: 0 },
   {
     what: 'leaves a server that was restarted meanwhile',
-    answers: Array<LoginAnswer>(9).fill(silent),
+    answers: Array<LoginAttempt>(9).fill(silent),
     present: podAfter(1),
     deletes: 0,
   },

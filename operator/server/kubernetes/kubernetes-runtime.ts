@@ -137,7 +137,9 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     const ca = await deps.ca()
     const stored = certificateIn(children.certificates.get(keys.certificate))
     const certificate = await currentCertificate(stored, {
-      ...{ ca, now: now(), key: engine.key },
+      ca,
+      now: now(),
+      key: engine.key,
       names: certificateNames(desired, surroundings),
     })
     const secret = certificateSecretOf(desired, certificate, ca.certificate)
@@ -151,7 +153,10 @@ export function createKubernetesRuntime(deps: KubernetesRuntimeDeps): Kubernetes
     if (state.phase !== 'serving' || !surroundings.pod) return state.phase === 'serving' ? { phase: 'starting' } : state
     if (typeof address === 'string') return { phase: 'starting', message: address }
     const running = await tryLogin(desired, {
-      ...{ address, certificate, credentials, exporterPassword },
+      address,
+      certificate,
+      credentials,
+      exporterPassword,
       ca: ca.certificate,
       podNetworks,
       service: surroundings.service,

@@ -33,7 +33,12 @@ export const mongodbPod: EnginePod = {
   outputAt: () => at.prepared,
   files({ capacity, size, tls, hasExporter }) {
     const conf = mongodConf({
-      ...{ listen: '0.0.0.0', port: PORT, dataDirectory: DATA, tenants: capacity, size, hasExporter },
+      listen: '0.0.0.0',
+      port: PORT,
+      dataDirectory: DATA,
+      tenants: capacity,
+      size,
+      hasExporter,
       keyFile: `${at.prepared}/${KEY_FILE}`,
       tls: tls ? { certificateKeyFile: `${at.certificate}/tls.pem`, caFile: `${at.certificate}/ca.crt` } : undefined,
     })

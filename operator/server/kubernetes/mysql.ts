@@ -101,7 +101,12 @@ const podOf = (family: MysqlFamily): EnginePod => ({
       caFile: `${at.certificate}/ca.crt`,
     }
     const settings = mysqlSettings({
-      ...{ family, listen: '*', port: PORT, data: DATA, tenants: about.capacity, size: about.size },
+      family,
+      listen: '*',
+      port: PORT,
+      data: DATA,
+      tenants: about.capacity,
+      size: about.size,
       tls: about.tls ? tls : undefined,
       own: about.adminPort === undefined ? undefined : { port: about.adminPort },
       initFile: `${at.prepared}/${ADMIN}`,

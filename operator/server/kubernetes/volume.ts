@@ -5,8 +5,16 @@ import type { Held } from '../runtime.ts'
 /** Number of bytes for each binary and decimal suffix of a Kubernetes quantity. */
 const UNITS: Readonly<Record<string, number>> = {
   '': 1,
-  ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50 },
-  ...{ k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 },
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
 }
 const GIB = 2 ** 30
 

@@ -70,8 +70,12 @@ export function createBackupAgents({ backups, logger }: BackupAgentsDeps): Backu
       engineVersion: running.engineVersion,
     }
     return createAgent({
-      ...{ repository: backups.repository, prefix: entry.prefix, server: files, clock: systemBackupClock },
-      ...{ log: logger.child({ server: server.metadata.name }), schedule: backups.schedule },
+      repository: backups.repository,
+      prefix: entry.prefix,
+      server: files,
+      clock: systemBackupClock,
+      log: logger.child({ server: server.metadata.name }),
+      schedule: backups.schedule,
     })
   }
 

@@ -111,7 +111,9 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const installation =
       installations.get(binaries.id) ??
       installEngine(binaries, {
-        ...{ user: confinement.maker, cache: deps.enginesCache, links: join(directory, '.engines') },
+        user: confinement.maker,
+        cache: deps.enginesCache,
+        links: join(directory, '.engines'),
       })
     installations.set(binaries.id, installation)
     installation.catch(() => installations.delete(binaries.id))
@@ -125,7 +127,8 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
     const listen = listenOf(server)
     const way = insidersOf(server, listen)
     const rules = createAccessRules(server, {
-      ...{ directory: paths.config, way },
+      directory: paths.config,
+      way,
       fileOf: (admin, access) => program.accessFile?.({ listen, admin, access }),
     })
     const supervisor = new Supervisor({
@@ -141,7 +144,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): ServerRuntime {
         return bringUp(
           {
             ...deps,
-            ...{ paths, program, binaries, logger: log, user, capacity: spec.capacity, listen },
+            paths,
+            program,
+            binaries,
+            logger: log,
+            user,
+            capacity: spec.capacity,
+            listen,
             access: () => rules.take(),
             size: newest.get(metadata.uid)?.spec.size,
             archives: newest.get(metadata.uid)?.spec.archive !== undefined,

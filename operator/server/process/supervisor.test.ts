@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import { backoffMs } from '../../../shared/timers.ts'
 import { MooringError } from '../../../shared/errors.ts'
 import type { Serving } from './bring-up.ts'
-import type { LoginAnswer } from './programs/program.ts'
+import type { LoginAttempt } from './programs/program.ts'
 import { RESTART_BACKOFF, Supervisor } from './supervisor.ts'
 
 const credentials = { user: 'admin', password: 'secret' }
 
 interface Script {
   readonly bringUp?: () => Promise<Serving>
-  readonly answers?: LoginAnswer[]
+  readonly answers?: LoginAttempt[]
   readonly hangs?: boolean
 }
 

@@ -6,7 +6,7 @@ import type { AdminTarget } from '../../engines/engine.ts'
 import type { AdminCredentials, ServerState } from '../runtime.ts'
 import { OTHER_SERIES } from '../series.ts'
 import type { Ports } from './address.ts'
-import type { LoginAnswer } from './programs/program.ts'
+import type { LoginAttempt } from './programs/program.ts'
 
 const PROBE_MS = 25
 /** Polling interval of a slow start: recovery after a crash can take minutes. */
@@ -40,7 +40,7 @@ export interface SupervisorDeps {
   readonly host: string
   readonly admin: () => Promise<Omit<AdminTarget, 'port' | 'user' | 'password'>>
   readonly bringUp: (credentials: AdminCredentials, signal: AbortSignal) => Promise<Supervised>
-  readonly logIn: (target: AdminTarget) => Promise<LoginAnswer>
+  readonly logIn: (target: AdminTarget) => Promise<LoginAttempt>
   readonly lastOutput: () => Promise<string>
   /** Absent for an engine that ends when it fails. */
   readonly hangCheck?: HangCheck | undefined
@@ -201,7 +201,8 @@ export class Supervisor {
 type Target = Omit<AdminTarget, 'user' | 'password'>
 
 const targetOf = (admin: Omit<Target, 'port'>, { port, adminPort }: Supervised): Target => ({
-  ...{ ...admin, port },
+  ...admin,
+  port,
   ...(adminPort !== undefined && { adminAddress: { host: admin.host, port: adminPort } }),
 })
 

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import type { Express } from 'express'
 import { pino, type Logger } from 'pino'
 import { z } from 'zod'
-import { answerClientError } from '../../../apiserver/http/client-error.ts'
+import { respondToClientError } from '../../../apiserver/http/client-error.ts'
 import { type AppDeps, createApp, createRequestLimiters } from '../../../apiserver/http/app.ts'
 import { AuthenticationError } from '../../../apiserver/auth/authenticate.ts'
 import { DEFAULT_LIMITS } from '../../../apiserver/http/rate-limit.ts'
@@ -54,7 +54,7 @@ export interface HttpApp extends AsyncDisposable {
 
 /** Serves an app over HTTP on a free port until disposed. */
 export async function serveApp(app: Express): Promise<HttpApp> {
-  const server = createServer(app).on('clientError', answerClientError).listen(0, '127.0.0.1')
+  const server = createServer(app).on('clientError', respondToClientError).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`

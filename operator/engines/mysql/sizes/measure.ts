@@ -33,7 +33,8 @@ export function createMeasure(connection: { readonly watch: Session }, family: M
     const counts = new Map(rows.map((row) => [row.Variable_name, Number(row.Value)]))
     const of = (counter: (typeof COUNTERS)[number]): number => counts.get(counter) ?? 0
     return {
-      ...{ connections: Number(sessions?.connections ?? 0), sizeBytes },
+      connections: Number(sessions?.connections ?? 0),
+      sizeBytes,
       transactions: of('Handler_commit') + of('Handler_rollback'),
       pages: { reads: of('Innodb_buffer_pool_read_requests'), misses: of('Innodb_buffer_pool_reads') },
       slow: family === 'mariadb' ? { total: of('Slow_queries') } : { running: Number(sessions?.slow ?? 0) },

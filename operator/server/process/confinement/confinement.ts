@@ -47,7 +47,9 @@ export async function chooseConfinement({ directory, logger, kinds = CONFINEMENT
   const maker = await engineUser()
   if (process.getuid?.() === 0) {
     return {
-      ...{ kind: 'users', maker, sharedMemory: true },
+      kind: 'users',
+      maker,
+      sharedMemory: true,
       userOf: (server) => userOf(directory, server),
       launcher: () => undefined,
       pathLauncher: dataPathLauncher,
@@ -83,7 +85,9 @@ async function works(directory: string, user: EngineUser, launcher: Confinement[
       installation: '/',
       command: { file: 'bin/sh', args: ['-c', probe, 'probe', secret] },
       launcher: launcher(join(root, 'root'), '/usr'),
-      ...{ user, inherit: [data, config, log], output: join(root, 'output') },
+      user,
+      inherit: [data, config, log],
+      output: join(root, 'output'),
     }
     return await runToEnd(program, AbortSignal.timeout(PROBE_MS))
   } catch {

@@ -8,7 +8,7 @@ import { codeOf } from '../../../../shared/errors.ts'
 import { UNTRUSTED } from '../../../certificates/untrusted.ts'
 import { isLoopback } from '../../../../crds/formats/address-list.ts'
 import { readPid } from '../spawn/proc.ts'
-import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type LoginAnswer } from './program.ts'
+import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type LoginAttempt } from './program.ts'
 
 const CONFIG = 'mongod.conf'
 const KEY_FILE = 'keyfile'
@@ -19,7 +19,8 @@ const ADMIN_SOURCE = '127.0.0.2'
 function configure({ listen, port, password, capacity, size, certificate }: DesiredConfig): readonly ConfigFile[] {
   const tls = { certificateKeyFile: `${at.config}/server.pem`, caFile: `${at.config}/ca.crt` }
   const conf = mongodConf({
-    ...{ listen, port },
+    listen,
+    port,
     dataDirectory: at.data,
     keyFile: `${at.config}/${KEY_FILE}`,
     tls: isLoopback(listen) ? undefined : tls,
@@ -37,7 +38,7 @@ function configure({ listen, port, password, capacity, size, certificate }: Desi
 }
 
 /** Tries to bring the server into service, which ends with a login of the admin. */
-export async function logInToMongodb(target: AdminTarget, more: Omit<Bringing, 'timeoutMs'> = {}): Promise<LoginAnswer> {
+export async function logInToMongodb(target: AdminTarget, more: Omit<Bringing, 'timeoutMs'> = {}): Promise<LoginAttempt> {
   try {
     const service = await bringIntoService(target, { timeoutMs: LOGIN_MS, ...more })
     return service === 'serving' ? { login: 'accepted' } : { login: 'notYet' }

@@ -18,7 +18,7 @@ import {
 import { serveRequests } from '../../../engines/mysql/stray-directories.ts'
 import { AFTER_SCRIPTS, BEFORE_SCRIPTS, BOOTSTRAP, SCRIPTS, UNDO_TABLESPACES } from '../../../engines/mysql/bootstrap.ts'
 import { readPid } from '../spawn/proc.ts'
-import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type Initialisation, type LoginAnswer } from './program.ts'
+import { at, type ConfigFile, type DesiredConfig, type EngineProgram, type Initialisation, type LoginAttempt } from './program.ts'
 import type { AdminTarget } from '../../../engines/engine.ts'
 import { logInAsAdmin, TIMEOUTS } from '../../../engines/mysql/connection.ts'
 import { Errno, errnoOf } from '../../../engines/mysql/errors.ts'
@@ -31,7 +31,12 @@ const configure =
   (family: MysqlFamily) =>
   ({ listen, port, adminPort, admin, password, capacity, size, certificate, access }: DesiredConfig): readonly ConfigFile[] => {
     const settings = mysqlSettings({
-      ...{ family, listen, port, data: at.data, tenants: capacity, size },
+      family,
+      listen,
+      port,
+      data: at.data,
+      tenants: capacity,
+      size,
       own: adminPort === undefined ? undefined : { address: adminHost(listen), port: adminPort },
       tls: { certFile: `${at.config}/server.crt`, keyFile: `${at.config}/server.key` },
       initFile: `${at.config}/${ADMIN}`,
@@ -141,7 +146,7 @@ const NO_TLS: readonly unknown[] = ['HANDSHAKE_NO_SSL_SUPPORT', 'HANDSHAKE_SSL_E
 export async function logInToMysql(
   target: AdminTarget,
   onCertificate?: (certificate: X509Certificate) => void,
-): Promise<LoginAnswer> {
+): Promise<LoginAttempt> {
   try {
     const client = await logInAsAdmin(target, { ...TIMEOUTS, connectMs: TIMEOUT_MS })
     const shown = certificateOf(client)

@@ -55,7 +55,13 @@ export async function openOwnEngine(
   })
   const hasOldTls = family === 'mysql' && (await isTlsOld(real, user))
   return {
-    ...{ id: `${ID}${motor}`, source: 'program', program: real, family, version, executable: EXECUTABLES[family], nearest: [] },
+    id: `${ID}${motor}`,
+    source: 'program',
+    program: real,
+    family,
+    version,
+    executable: EXECUTABLES[family],
+    nearest: [],
     hasOldTls,
   }
 }

@@ -16,7 +16,7 @@ import {
   type EngineProgram,
   type DesiredConfig,
   at,
-  type LoginAnswer,
+  type LoginAttempt,
 } from './program.ts'
 import { tlsTo } from '../../../engines/postgresql/connection.ts'
 import type { AdminTarget } from '../../../engines/engine.ts'
@@ -145,7 +145,7 @@ type OnCertificate = (certificate: X509Certificate) => void
 export async function logInToPostgresql(
   { ca, client: own, ...target }: AdminTarget,
   onCertificate?: OnCertificate,
-): Promise<LoginAnswer> {
+): Promise<LoginAttempt> {
   const client = new pg.Client({
     ...target,
     database: 'postgres',

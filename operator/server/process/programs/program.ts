@@ -73,7 +73,7 @@ export interface DesiredConfig {
 export type AccessConfig = Pick<DesiredConfig, 'listen' | 'admin' | 'access'>
 
 /** Result of the admin's login. `notYet`: no listener, or still starting. `code` is the driver's or engine's. */
-export type LoginAnswer =
+export type LoginAttempt =
   { readonly login: 'accepted' } | { readonly login: 'notYet' } | { readonly login: 'refused'; readonly code: string }
 
 /** Commands that turn a copy of a blank into a server's data directory. */
@@ -128,7 +128,7 @@ export interface EngineProgram {
   /** Pid that the engine wrote into its data directory. Untrusted: a tenant that compromised the engine may have written it. */
   mainPid(data: string): Promise<number | undefined>
   /** Makes one attempt of at most 2 s, with a real login. May complete the set-up of a server that has just started. */
-  logIn(target: AdminTarget): Promise<LoginAnswer>
+  logIn(target: AdminTarget): Promise<LoginAttempt>
   readonly signals: {
     readonly reload: NodeJS.Signals
     /** Signal that ends sessions and shuts down cleanly. */
